@@ -92,8 +92,10 @@ def _coordinator_costs(world: ClusterWorld) -> list[Row]:
     began_s = time.process_time()
     state.rebalanced(now_s)
     rebalanced_s, began_s = time.process_time() - began_s, time.process_time()
+    answers = []
     for shard, run in state.runs.items():
-        state, _ = state.with_report(ShardReport(shard, run), now_s)
+        state, answer = state.with_report(ShardReport(shard, run), now_s)
+        answers.append(answer)
     answered_s = time.process_time() - began_s
     curve = next(iter(state.curves.values()))
     return [
@@ -101,6 +103,7 @@ def _coordinator_costs(world: ClusterWorld) -> list[Row]:
         Row("a report, processor time", 1e6 * answered_s / max(len(state.runs), 1), "µs"),
         Row("a report", len(pickle.dumps(ShardReport(0, 1))), "B"),
         Row("a report with a curve", len(pickle.dumps(ShardReport(0, 1, curve=curve))), "B"),
+        Row("an answer", len(pickle.dumps(answers[-1])), "B"),
     ]
 
 

@@ -53,8 +53,8 @@ _HOSTS, _ADDRESSES = 5000, "https://host{host}.example.org/path/to/page-{number}
 
 _ITEMS = """
 WITH RECURSIVE numbers (n) AS (SELECT :first UNION ALL SELECT n + 1 FROM numbers WHERE n < :last)
-INSERT INTO item (id, key, added_s)
-SELECT n, printf('http://127.0.0.1:%d/%09d', :port, n), :now_s - 9 * :round_s FROM numbers
+INSERT INTO item (id, source_id, key, added_s)
+SELECT n, 1, printf('http://127.0.0.1:%d/%09d', :port, n), :now_s - 9 * :round_s FROM numbers
 """
 _STATES = """
 WITH RECURSIVE numbers (n) AS (SELECT :first UNION ALL SELECT n + 1 FROM numbers WHERE n < :last),

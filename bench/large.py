@@ -12,7 +12,6 @@ import os
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.descendants import Work, watching_descendants
 from bench.items import make_items
-from bench.process import Run, run
+from bench.process import run
 from bench.rows import Row
 
 _PART = 5_000_000
@@ -75,31 +75,46 @@ def _plan_rows(folder: Path, items: int, executors: Sequence[str], *, quick: boo
     one = _write_items(folder / f"one-{few}", few, few) / "part-0000.parquet"
     dataset = _items(folder, items, quick=quick)
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        alone = _afresh("plan", str(one), "-o", f"{out}/alone.parquet")
-        yardstick = alone.seconds / few
-        found = [Row(f"plan of one file of {few:.0e} items, per item", 1e9 * yardstick, "ns", ratio=1.0)]
+        alone = _afresh("plan", str(one), "-o", f"{out}/alone.parquet", *_COLUMNS)
+        found = _time_rows(f"plan of one file of {few:.0e} items", few, alone)
         for on in executors:
             target = Path(out, on)
-            with _memory_of_all() as peak:
-                done = _afresh("plan", str(dataset), "--on", on, "-o", str(target), *_COLUMNS)
-            memory = max(peak[0], done.peak_bytes) / 1e9
+            done = _afresh("plan", str(dataset), "--on", on, "-o", str(target), *_COLUMNS)
             missing = items - sum(pq.read_metadata(part).num_rows for part in target.glob("*.parquet"))
-            cost, limit = done.seconds / items, None if quick else _GROWTH
             name = f"{items:.0e} items from files, on {on}"
+            cost = [row.measured for row in found[:2]]
             found += [
-                Row(f"{name}, per item", 1e9 * cost, "ns", ratio=cost / yardstick, at_most=limit),
-                Row(f"{name}, peak memory", memory, "GB", at_most=_MOST_GB[on]),
+                *_time_rows(name, items, done, cost, limit=None if quick else _GROWTH),
+                Row(f"{name}, peak memory", done.peak_bytes / 1e9, "GB", at_most=_MOST_GB[on]),
                 Row(f"{name}, rows missing", float(missing), "", at_most=0.0),
             ]
     return found
 
 
+def _time_rows(
+    name: str, items: int, done: Work, yardstick: Sequence[float] = (), limit: float | None = None
+) -> list[Row]:
+    """Return the time and the processor time per item. The processor time is judged: the parts of a dataset
+    are read by several threads, and other programs on the machine change it less."""
+    times = [1e9 * seconds / items for seconds in (done.seconds, done.processor_s)]
+    ratios = [own / one for own, one in zip(times, yardstick or times, strict=True)]
+    return [
+        Row(f"{name}, time per item", times[0], "ns", ratio=ratios[0]),
+        Row(f"{name}, processor time per item", times[1], "ns", ratio=ratios[1], at_most=limit),
+    ]
+
+
 _COLUMNS = ("--columns", "item,frequency")
 
 
-def _afresh(command: str, *arguments: str) -> Run:
+def _afresh(command: str, *arguments: str) -> Work:
+    """Run a command, and return what it and all processes that it starts take together."""
     budget = ("--budget", "0.05/item/d") if command == "plan" else ()
-    return run([sys.executable, "-m", "afresh", command, *arguments, *budget])
+    with watching_descendants() as seen:
+        done = run([sys.executable, "-m", "afresh", command, *arguments, *budget])
+    return Work(
+        done.seconds, max(seen.processor_s, done.processor_s), max(seen.peak_bytes, float(done.peak_bytes))
+    )
 
 
 def _node_rows(items: Path, *, quick: bool) -> list[Row]:
@@ -161,12 +176,12 @@ def _median_plan(items: Path, nodes: int) -> float:
 def _estimate_rows(folder: Path, polls: int) -> list[Row]:
     log, items = _write_polls(folder / f"polls-{polls}", polls)
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        with _memory_of_all() as peak:
-            done = _afresh("estimate", str(log), "--on", "local", "-o", f"{out}/rates")
+        done = _afresh("estimate", str(log), "--on", "local", "-o", f"{out}/rates")
         found = sum(pq.read_metadata(part).num_rows for part in Path(out, "rates").glob("*.parquet"))
     return [
         Row(f"estimate of {polls:.0e} polls from files", polls / done.seconds, "polls/s"),
-        Row("its peak memory", max(peak[0], done.peak_bytes) / 1e9, "GB", at_most=4.0),
+        Row("its processor time per poll", 1e9 * done.processor_s / polls, "ns"),
+        Row("its peak memory", done.peak_bytes / 1e9, "GB", at_most=4.0),
         Row("items missing from the rates", float(items - found), "", at_most=0.0),
     ]
 
@@ -207,48 +222,3 @@ def _write_polls(folder: Path, polls: int) -> tuple[Path, int]:
         }
         pq.write_table(pa.table(table), unfinished / f"part-{number:04}.parquet", row_group_size=1 << 20)
     return unfinished.rename(folder), items
-
-
-@contextmanager
-def _memory_of_all() -> Iterator[list[float]]:
-    """Yield a list whose one number is the peak memory of all descendants of this process together."""
-    peak, ended = [0.0], threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.25):
-            peak[0] = max(peak[0], _memory_of_descendants())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _memory_of_descendants() -> float:
-    """Return the sum of the proportional set sizes of the processes below this one, in bytes."""
-    parents = dict(_parents(Path("/proc").glob("[0-9]*")))
-    below = {os.getpid()}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
-        below |= more
-    return sum(_proportional_size(process) for process in below - {os.getpid()})
-
-
-def _parents(folders: Iterator[Path] | Sequence[Path]) -> Iterator[tuple[int, int]]:
-    for folder in folders:
-        try:
-            yield int(folder.name), int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue  # it has ended
-
-
-def _proportional_size(process: int) -> float:
-    try:
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return 1024.0 * float(line.split()[1])
-    except (OSError, ValueError):
-        pass  # it has ended
-    return 0.0

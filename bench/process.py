@@ -13,11 +13,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The time and the peak memory of a process, and its output."""
+    """The time, the processor time and the peak memory of a process, and its output."""
 
     seconds: float
     peak_bytes: int
     output: str
+    processor_s: float
 
 
 _ROOT = Path(__file__).parent.parent
@@ -37,7 +38,8 @@ def run(command: Sequence[str]) -> Run:
     process.stdout.close()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {output.strip()}")
-    return Run(time.perf_counter() - start, usage.ru_maxrss * 1024, output)
+    seconds, processor_s = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
+    return Run(seconds, usage.ru_maxrss * 1024, output, processor_s)
 
 
 def run_python(module: str, *arguments: str) -> Run:

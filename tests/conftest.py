@@ -7,15 +7,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import hypothesis
 import psycopg
 import pytest
 from tests import leftovers
+from tests.cluster.ray_cluster import RayCluster, SharedRayCluster
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
 from tests.servers.quick_afresh import QuickAfresh, shared_quick_afresh
-from tests.waiting_first import waiting_first
+from tests.waiting_first import kept_together, waiting_first
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -24,9 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
 # The same examples every time: what fails once fails again, and what lands was seen to pass.
-# Ten in every run, since the same ones prove nothing new the next time, and most properties run for many
+# Six in every run, since the same ones prove nothing new the next time, and most properties run for many
 # objectives, estimators or decays. The slow tests use "thorough"; a test may ask for another number.
-hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=10)
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None, max_examples=6)
 hypothesis.settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("steady")
 
@@ -50,13 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(3600))
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     items[:] = waiting_first(
-        items, workers, lambda item: bool(item.get_closest_marker("waits")), _kept_together
+        items, workers, lambda item: bool(item.get_closest_marker("waits")), kept_together
     )
-
-
-def _kept_together(item: pytest.Item) -> object:
-    """What is the same for tests that run one after the other: their module, or a name that several share."""
-    return next((mark.kwargs.get("together") for mark in item.iter_markers("waits")), None) or item.path
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,6 +86,21 @@ def quick_afresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickAfre
     folder = tmp_path_factory.getbasetemp()
     with shared_quick_afresh((folder.parent if WORKER else folder) / "quick") as quick:
         yield quick
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(request: pytest.FixtureRequest) -> Iterator[SharedRayCluster]:
+    shared = SharedRayCluster()
+    request.config.pluginmanager.register(shared)
+    with closing(shared):
+        yield shared
+
+
+@pytest.fixture
+def ray_nodes(ray_cluster: SharedRayCluster) -> RayCluster:
+    """A Ray cluster of two nodes. Tests that use it have the mark ``waits(together="ray")``: it ends after
+    the last of them, because even an idle one takes processor time."""
+    return ray_cluster.nodes
 
 
 @pytest.fixture(scope="session")

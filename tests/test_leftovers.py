@@ -31,7 +31,12 @@ def inner(folder: Path, test: str, *options: str) -> subprocess.Popen[str]:
     (folder / "tmp").mkdir()
     environment = {**os.environ, **SETTINGS, "TMPDIR": str(folder / "tmp")}
     return subprocess.Popen(
-        [*COMMAND, *options], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE
+        [*COMMAND, *options],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        process_group=0,
     )
 
 
@@ -42,13 +47,14 @@ def lives(pid: int) -> bool:
         return False
 
 
-def test_a_process_and_a_file_left_behind_fail_the_run_and_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("result", ["passed", "failed"])
+def test_a_process_and_a_file_left_behind_fail_the_run_and_are_named(tmp_path: Path, result: str) -> None:
     forgets = "def test_it():\n    start_and_forget()\n    tempfile.mkstemp(suffix='.forgotten')\n"
-    run = inner(tmp_path, forgets, "-n1")
+    run = inner(tmp_path, f"{forgets}    assert {result == 'passed'}\n", "-n1")
     output, _ = run.communicate()
     pid = int((tmp_path / "pid").read_text())
     assert run.returncode == 1, output
-    assert "1 passed" in output
+    assert f"1 {result}" in output
     assert f"process {pid}: tail -f /dev/null\n" in output
     assert ".forgotten\n" in output
     assert not lives(pid)
@@ -88,6 +94,27 @@ def test_never_begun():
     assert f"process {pid}: tail" in output
     assert "1 passed" in output
     assert "failed" not in output
+    assert not lives(pid)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_an_interrupted_run_of_several_processes_clears_up_first(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ready")
+    waits = """
+def test_it():
+    start_and_forget()
+    tempfile.mkstemp(suffix='.forgotten')
+    open('ready', 'w').close()
+    signal.pause()
+"""
+    run = inner(tmp_path, waits, "-n1")
+    (tmp_path / "ready").read_text()
+    os.killpg(run.pid, signal.SIGINT)  # all of them, as Ctrl-C in a terminal
+    output, _ = run.communicate()
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, output
+    pid = int((tmp_path / "pid").read_text())
+    assert f"process {pid}: tail" in output
+    assert ".forgotten\n" in output
     assert not lives(pid)
     assert not list((tmp_path / "tmp").iterdir())
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
 
 
@@ -33,3 +35,8 @@ def waiting_first(
         ordered += part + others[:more]
         del others[:more]
     return ordered
+
+
+def kept_together(item: pytest.Item) -> object:
+    """What is the same for tests that run one after the other: their module, or a name that several share."""
+    return next((mark.kwargs.get("together") for mark in item.iter_markers("waits")), None) or item.path

@@ -12,12 +12,13 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "attacks", "beliefs", "calibration", "cluster", "crawl", "demo", "engine_scale", "estimate_file",
+    "attacks", "beliefs", "calibration", "cluster", "constants", "crawl", "demo", "engine_scale",
+    "estimate_file",
     "follow", "large",
     "package",
-    "plan_scale", "plan_stream", "rates_speed", "replay", "replay_robust", "search", "signals",
+    "plan_scale", "plan_stream", "rates_speed", "render", "replay", "replay_robust", "search", "signals",
     "changes", "sql_bulk", "store",
-    "store_postgres", "views", "web",
+    "store_postgres", "view_simulation", "views", "web",
 )  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from bench.view_simulation import run_afresh, run_rival
 from bench.view_world import LOADS, Load
 from bench.views import POLICIES, ROWS, SHARE, in_turn, make_world, proportional, result_of, run, within
 from tests.servers.postgres import running_postgres
+from tests.slow_cases import with_slow_cases
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", with_slow_cases(list(LOADS), kept=1))
 def test_views_are_younger_in_virtual_time(name: str) -> None:
     """A small part of the benchmark: one draw of the writes."""
     load = replace(LOADS[name], seconds=60.0, seed=20)

@@ -52,7 +52,7 @@ WRONG = [
     ("run", ("--log", "loud"), "unknown kind of log"),
     ("run", ("--set", "budget.requests=foo"), "--set budget.requests=foo: 'foo' is not a rate"),
     ("run", ("--set", "source.web.delay=foo"), "--set source.web.delay=foo: 'foo' " + SOON),
-    ("status", ("--set", "plan.policy=best"), "--set plan.policy=best: input should be"),
+    ("status", ("--set", "plan.policy=best"), "--set plan.policy=best: must be"),
     ("why", ("https://h.test/unknown",), "there is no item"),
     ("get", ("https://h.test/unknown",), "there is no item"),
     ("get", (KEY, "--max-age", "old"), "--max-age: 'old' " + SOON),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.shards_in_files import FileShards, file_shards, opened_cluster
+from tests.slow_cases import with_slow_cases
 from tests.sources.polling import SetClock
 
 from afresh.cluster.cluster_project import ClusterProject
@@ -73,7 +74,7 @@ def test_a_cluster_does_not_poll_for_get(cluster: ClusterProject) -> None:
         cluster.get(URLS[0], max_age_s=60.0)
 
 
-@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("descending", with_slow_cases([True, False], kept=1))
 def test_a_list_of_all_shards_is_sorted_and_whole(
     cluster: ClusterProject, shards: FileShards, descending: bool
 ) -> None:

@@ -115,15 +115,15 @@ def test_a_page_of_changes_is_ranked_above_look_ups_and_keeps_all_fresh(
         assert stale(engine, api) == set()
         api.asked.clear()
         lags = []
-        for _ in range(12):
+        for _ in range(4):
             for key in rng.choice(COUNT, 10, replace=False).tolist():
                 api.change(f"r{key}")
             engine.run(for_s=10)
             lags.append(len(stale(engine, api)))
     assert max(lags) == 0
     kinds = {path: api.asked.count(path) for path in set(api.asked)}
-    assert kinds["changes"] >= 12
-    assert len(api.asked) <= 2 * 130
+    assert kinds["changes"] >= 4
+    assert len(api.asked) <= 2 * 50
     assert kinds["changes"] > 0.5 * sum(kinds.values()), kinds
 
 

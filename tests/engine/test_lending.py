@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
-from tests.engine.living import LivingSite, engine_for
 from tests.engine.test_external_polls import FixedClock
-from tests.waiting import until
+from tests.engine.virtual_site import VirtualSite
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -293,33 +292,44 @@ def test_threads_share_the_items(tmp_path: Path) -> None:
         assert {item.polls for item in engine.store.items.by_id(range(1, 61))} == {1}
 
 
+class _LendingSite(VirtualSite):
+    """A site that another program fetches from, too: two items, leased one after the other beside a run."""
+
+    lent: tuple[Lease, ...] = ()
+    _program: asyncio.Task[None] | None = None
+    asked_engine: Engine
+
+    async def serve(self, path: str, headers: Mapping[str, str]) -> bytes:
+        """With the first request of the run, the other program begins."""
+        if self._program is None:
+            self._program = asyncio.create_task(self._fetch_two())
+        return await super().serve(path, headers)
+
+    async def _fetch_two(self) -> None:
+        while len(self.lent) < 2:
+            for lease in self.asked_engine.lending.lend(1, 30.0).leases:
+                await asyncio.sleep(max(lease.not_before_s - self.time.now_s(), 0.0))
+                content = await self.serve(urlsplit(lease.key).path, {})
+                row = Reported(lease.key, self.time.now_s(), content=content, lease=lease.token)
+                assert report(self.asked_engine, row).result == "recorded"
+                self.lent += (lease,)
+            await asyncio.sleep(0.02)
+
+
 def test_beside_a_run_budget_and_delays_hold(tmp_path: Path) -> None:
     """The run keeps clear of lent requests, does not poll what is lent, and both learn."""
     source = 'delay = "1s"\nrespect_robots = false'
-    with LivingSite([0.2] * 30) as site, engine_for(tmp_path, budget="20/s", source=source) as engine:
+    with _LendingSite([0.2] * 30) as site, site.engine(tmp_path, budget="20/s", source=source) as engine:
         engine.add(site.urls())
-        engine.start()
-        lent: list[Lease] = []
-        try:
-            until(lambda: site.requests)
-            while len(lent) < 2:
-                for lease in engine.lending.lend(1, 30.0).leases:
-                    threading.Event().wait(max(lease.not_before_s - SystemClock().now_s(), 0.0))
-                    with urlopen(lease.key) as answer:
-                        content = answer.read()
-                    row = Reported(lease.key, SystemClock().now_s(), content=content, lease=lease.token)
-                    assert report(engine, row).result == "recorded"
-                    lent.append(lease)
-                threading.Event().wait(0.02)
-        finally:
-            polled = engine.stop()
+        site.asked_engine = engine
+        polled = engine.run(for_s=30.0)
         run = engine.status().run
         assert run is not None
-        assert run.unspent["lent"] == 2
-        for lease in lent:
+        assert run.unspent["lent"] == len(site.lent) == 2
+        for lease in site.lent:
             path = urlsplit(lease.key).path
             others = [time_s - lease.not_before_s for time_s, each in site.requests if each != path]
-            assert [time_s for time_s in others if 0.0 <= time_s < 0.99] == []
+            assert [time_s for time_s in others if abs(time_s) < 0.99] == []
         assert polled.polls == len(site.requests)
         assert polled.requests >= len(site.requests) - 2
         items = engine.store.items.by_id(range(1, 31))

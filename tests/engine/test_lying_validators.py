@@ -51,13 +51,16 @@ def uniform_freshness(changes: Float64s, begin_s: float, end_s: float) -> float:
     return float(np.clip(first - edges, 0.0, EVERY_S).mean() / EVERY_S)
 
 
+def draw_rates(number: int) -> Float64s:
+    return np.random.default_rng(7).lognormal(np.log(0.02), 1.5, number)
+
+
 def live(
-    folder: Path, pages: int, rounds: float, every: int = 10
+    folder: Path, rates: Float64s, rounds: float, every: int = 10
 ) -> tuple[LyingSite, dict[bool, float], dict[bool, float]]:
     """A tuple (site, freshness, freshness of uniform polling); the latter of honest (False) and lying (True)
     pages, after a third of the time."""
-    rates = np.random.default_rng(7).lognormal(np.log(0.02), 1.5, pages)
-    lasts_s = rounds * EVERY_S
+    pages, lasts_s = rates.size, rounds * EVERY_S
     site = LyingSite(rates.tolist(), seed=5, lasts_s=lasts_s + 5.0)
     site.every = every
     engine = site.engine(folder, budget=f"{pages / EVERY_S}/s", source="respect_robots = false")
@@ -77,7 +80,7 @@ def live(
 
 
 def test_lying_pages_are_found_out_and_kept_fresh(tmp_path: Path) -> None:
-    site, fresh, uniform = live(tmp_path, 32, 14, every=4)
+    site, fresh, uniform = live(tmp_path, draw_rates(32), 14, every=4)
     middle_s = site.started_s + 7 * EVERY_S
     early = {page for page in range(3, 32, 4) if np.any(site.changes[page] < middle_s)}
     assert early <= site.found <= set(range(3, 32, 4))
@@ -86,6 +89,8 @@ def test_lying_pages_are_found_out_and_kept_fresh(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_class_of_pages_of_a_larger_site_is_below_uniform_polling(tmp_path: Path) -> None:
-    _, fresh, uniform = live(tmp_path, 400, 60)
+    """Of ten pages of the same rate one lies. If each page has a rate of its own, the draw decides: forty
+    lying pages ended .003 below uniform polling, and so did they on a site where nobody lied."""
+    _, fresh, uniform = live(tmp_path, draw_rates(40).repeat(10), 60)
     assert fresh[True] >= uniform[True]
     assert fresh[False] >= uniform[False]

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.engine.steady_world import SteadyWorld
+from tests.slow_cases import with_slow_cases
 
 from afresh.engine.logs import LOGGER
 
@@ -39,7 +40,7 @@ def compare(way: str, size: tuple[int, float], *, jumps: bool) -> None:
     assert freshness >= live("run", *size, jumps)[0] - (0.04 if way == "rounds" else 0.02)
 
 
-@pytest.mark.parametrize("way", ["leases", "no leases", "rounds"])
+@pytest.mark.parametrize("way", with_slow_cases(["leases", "no leases", "rounds"], kept=1))
 def test_every_way_in_is_as_fresh_as_a_run(way: str) -> None:
     compare(way, _SMALL, jumps=False)
 

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -54,6 +54,8 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         options["include_dashboard"] = False
+        # Ray gives its workers the lowest priorities. On a busy machine shards would hardly run then.
+        os.environ.setdefault("RAY_worker_niceness", "0")
     else:
         options["address"] = address
     is_ours = not ray.is_initialized()
@@ -162,14 +164,13 @@ def find_actor(ray: ModuleType, name: str) -> Any | None:
         return None
 
 
-def read_versions(ray: ModuleType, nodes: Sequence[RayNode]) -> dict[str, str]:
-    """Return the version of afresh on each machine, by name; empty if it is not installed there."""
-    read = _version_reader()
-    asked = {
-        node.host: ray.remote(num_cpus=0)(read).options(scheduling_strategy=on_node(ray, node.id)).remote()
-        for node in nodes
-    }
-    return {host: ask_actor(ray, call, f"node {host}", 2 * _ANSWER_S) for host, call in asked.items()}
+def read_versions(ray: ModuleType, nodes: Sequence[RayNode]) -> list[tuple[str, str]]:
+    """Return a tuple (name of the machine, version of afresh there) for each node; the version is empty if
+    afresh is not installed. Several nodes may have one name."""
+    ask = ray.remote(num_cpus=0)(_version_reader())
+    asked = [ask.options(scheduling_strategy=on_node(ray, node.id)).remote() for node in nodes]
+    pairs = zip(nodes, asked, strict=True)
+    return [(node.host, ask_actor(ray, call, f"node {node.host}", 2 * _ANSWER_S)) for node, call in pairs]
 
 
 def _version_reader() -> Callable[[], str]:
@@ -183,16 +184,16 @@ def _version_reader() -> Callable[[], str]:
     return read
 
 
-def check_versions(found: Mapping[str, str], own: str) -> None:
+def check_versions(found: Sequence[tuple[str, str]], own: str) -> None:
     """Raise ``ClusterError`` unless all nodes have the version ``own``.
 
-    >>> check_versions({"one": "1.2.0"}, "1.2.0")
-    >>> check_versions({"one": "1.2.0", "two": "1.1.0"}, "1.2.0")
+    >>> check_versions([("one", "1.2.0")], "1.2.0")
+    >>> check_versions([("one", "1.2.0"), ("two", "1.1.0")], "1.2.0")
     Traceback (most recent call last):
     afresh.cluster.ray_session.ClusterError: node two has afresh 1.1.0, and this machine 1.2.0: install \
 the same version on all nodes
     """
-    for host, version in sorted(found.items()):
+    for host, version in sorted(found):
         if version != own:
             has = f"afresh {version}, and this machine {own}" if version else f"no afresh, this machine {own}"
             raise ClusterError(f"node {host} has {has}: install the same version on all nodes")

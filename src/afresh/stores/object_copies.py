@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from afresh.tables.object_errors import answer_in, explain, refusal_of
 from afresh.values.errors import (
     StoreCorruptError,
     StoreError,
@@ -25,7 +26,6 @@ from afresh.values.errors import (
     StoreReadOnlyError,
     UsageError,
 )
-from afresh.values.formatting import one_line
 
 IN_OBJECTS = b""
 """What a row has instead of the compressed bytes, which are never empty, if they are an object."""
@@ -35,8 +35,6 @@ _AT_ONCE = 16  # objects that are written or read at the same time
 _NAME = re.compile(r"[0-9a-f]{2}/([0-9a-f]{64})\.zst")
 _SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 _PATIENCE = timedelta(seconds=30)
-_FULL = re.compile(r"no space left|quota|os error 28|os error 122|file too large", re.IGNORECASE)
-_DENIED = re.compile(r"permission denied|os error 13|os error 30|access ?denied|forbidden", re.IGNORECASE)
 
 
 class ObjectCopies:
@@ -107,17 +105,16 @@ class ObjectCopies:
         """Return the error to raise for one of obstore, whose only description is often its text."""
         import obstore
 
-        kinds, text = obstore.exceptions, one_line(error)
+        kinds, text, refusal = obstore.exceptions, answer_in(error), refusal_of(error)
         where = f"the copies in {self.address}"
         if isinstance(error, kinds.NotFoundError | FileNotFoundError) and doing == "get":
             return StoreCorruptError(f"{where}: an object is missing: {text}")
         if isinstance(error, kinds.NotFoundError | FileNotFoundError):
             return StoreMissingError(f"{where}: there is no such bucket or folder: {text}")
-        denied = isinstance(error, kinds.PermissionDeniedError | kinds.UnauthenticatedError)
-        if denied or _DENIED.search(text):
-            return StoreReadOnlyError(f"{where}: access is denied: {text}")
-        if _FULL.search(text):
+        if refusal == "no space is left":
             return StoreFullError(f"{where}: no space is left: {text}")
+        if refusal or isinstance(error, kinds.PermissionDeniedError | kinds.UnauthenticatedError):
+            return StoreReadOnlyError(f"{where}: access is denied: {text}")
         return StoreError(f"{where}: {doing} failed: {text}")
 
 
@@ -148,7 +145,7 @@ def _open(address: str, base: Path) -> Any:
         options: Any = {"timeout": _PATIENCE, "connect_timeout": timedelta(seconds=10), "allow_http": True}
         return from_url(address, retry_config=retries, client_options=options)
     except (BaseError, OSError, ValueError) as error:
-        raise StoreMissingError(f"the copies in {address} cannot be opened: {one_line(error)}") from None
+        raise StoreMissingError(f"the copies in {address} cannot be opened: {explain(error)}") from None
 
 
 def _name(digest: bytes) -> str:

@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from afresh.tables.formats import format_of
+from afresh.tables.object_errors import explain
 from afresh.tables.object_paths import is_address, open_filesystem, split_options
 from afresh.values.errors import InputError, UsageError
-from afresh.values.formatting import one_line
 
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -48,7 +48,7 @@ def find_parts(path: str) -> tuple[DatasetPart, ...]:
     try:
         found = sorted(_address_parts(path) if is_address(path) else _local_parts(path), key=_name)
     except OSError as error:
-        raise InputError(f"cannot be listed: {one_line(error)}", path=split_options(path)[0]) from None
+        raise InputError(f"cannot be listed: {explain(error)}", path=split_options(path)[0]) from None
     if not found:
         problem = "has no files that end in .csv, .parquet or .jsonl (also .gz and .zst)"
         raise InputError(problem, path=split_options(path)[0])

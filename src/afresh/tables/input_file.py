@@ -6,6 +6,7 @@ copied to a temporary file. Errors of the operating system and of decompression 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import stat
 import sys
@@ -27,6 +28,7 @@ from afresh.tables.formats import (
     layout_of,
     named_format,
 )
+from afresh.tables.object_errors import explain
 from afresh.tables.object_paths import is_address, size_of, split_options
 from afresh.tables.streams import decompressed, open_raw
 from afresh.values.errors import InputError, UsageError, did_you_mean
@@ -179,6 +181,8 @@ def _problem(error: Exception, name: str, compression: Compression | None) -> st
         return f"no space left in {tempfile.gettempdir()} to keep a copy of it"
     if isinstance(error, EOFError):
         return f"ends in the middle of its {compression or 'compressed'} data (half-written?)"
+    if code is None and isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+        return f"cannot be read: {explain(error)}"  # of an object store
     if code is None:
         return f"cannot be read as {compression or 'compressed'} data: {one_line(error)}"
     return f"cannot be read: {os.strerror(code)}"

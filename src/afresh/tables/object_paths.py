@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from afresh.tables.object_errors import explain
 from afresh.values.errors import InputError, OutputError, UsageError
 from afresh.values.formatting import one_line
 
@@ -24,6 +25,15 @@ def is_address(path: str) -> bool:
     (True, False)
     """
     return _ADDRESS.match(path) is not None
+
+
+def without_file_scheme(path: str) -> str:
+    """Return the local path that an address ``file://…`` names; anything else stays as it is.
+
+    >>> without_file_scheme("file:///srv/plan"), without_file_scheme("s3://bucket/plan")
+    ('/srv/plan', 's3://bucket/plan')
+    """
+    return open_filesystem(path)[1] if path.startswith("file://") else path
 
 
 def split_options(address: str) -> tuple[str, str]:
@@ -72,7 +82,7 @@ def size_of(address: str) -> int:
     try:
         found = filesystem.get_file_info(path)
     except OSError as error:
-        raise InputError(f"cannot be read: {one_line(error)}", path=split_options(address)[0]) from None
+        raise InputError(f"cannot be read: {explain(error)}", path=split_options(address)[0]) from None
     if found.type != FileType.File:
         problem = "is a folder, not a file" if found.type == FileType.Directory else "no such file"
         raise InputError(problem, path=split_options(address)[0])
@@ -80,11 +90,11 @@ def size_of(address: str) -> int:
 
 
 def upload(source: Path, address: str) -> None:
-    """Write the local file ``source`` to ``address``; it appears there whole or not at all."""
+    """Write the local file ``source`` to ``address``; in an object store it appears whole or not at all."""
     from pyarrow.fs import LocalFileSystem, copy_files
 
     filesystem, path = open_filesystem(address)
     try:
         copy_files(str(source), path, source_filesystem=LocalFileSystem(), destination_filesystem=filesystem)
     except OSError as error:
-        raise OutputError(f"{split_options(address)[0]}: cannot be written: {one_line(error)}") from None
+        raise OutputError(f"{split_options(address)[0]}: cannot be written: {explain(error)}") from None

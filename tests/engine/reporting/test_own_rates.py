@@ -15,7 +15,7 @@ from afresh.cli.planning.poll_log_rates import estimate_log
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.engine.reporting import item_snapshot
+from afresh.engine.reporting import item_snapshot, own_rates
 from afresh.engine.reporting.export import write_polls
 from afresh.engine.reporting.item_snapshot import estimate_items, take_snapshot
 from afresh.engine.reporting.own_rates import OwnRate
@@ -93,9 +93,23 @@ def test_after_few_polls_why_and_estimate_show_the_same(engine: Engine, tmp_path
         assert (why.rate_per_s, why.rate_low, why.rate_high) == pytest.approx(rates[key], rel=1e-6)
 
 
+def test_of_some_hundred_items_with_few_polls_why_and_estimate_show_the_same(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """With a sample of a hundred they differed by up to half."""
+    keys = [f"https://many/{number}" for number in range(300)]
+    engine.add(keys)
+    observe_few(engine, keys, seed=4)
+    write_polls(engine.store, str(tmp_path / "polls.csv"))
+    rates = estimate_file(tmp_path / "polls.csv")
+    for key in keys[:4]:
+        assert engine.why(key).rate_per_s == pytest.approx(rates[key][0], rel=1e-6)
+
+
 def test_of_many_items_a_sample_tells_what_all_tell_together(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(own_rates, "MOST", 100)
     keys = [f"https://many/{number}" for number in range(300)]
     engine.add(keys)
     observe_few(engine, keys, seed=4)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.slow_cases import with_slow_cases
 from tests.virtual_time import VirtualTime
 
 from afresh.engine.app import make_engine
@@ -58,7 +59,9 @@ def _engine_of_views(folder: Path, sources: int, look_every: str, time: VirtualT
     return make_engine(parse_settings(text), folder, clock=time, seed=1, new_loop=time.new_loop)
 
 
-@pytest.mark.parametrize(("sources", "look_every"), [(6, "5s"), (1, "1s"), (20, "1s")])
+@pytest.mark.parametrize(
+    ("sources", "look_every"), with_slow_cases([(6, "5s"), (1, "1s"), (20, "1s")], kept=1)
+)
 def test_looks_leave_requests_for_refreshes(
     tmp_path: Path, always_stale: _AlwaysStale, sources: int, look_every: str
 ) -> None:

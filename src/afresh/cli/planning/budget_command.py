@@ -56,7 +56,8 @@ def budget(
         from afresh.cli.planning.datasets.budget_dataset import budget_of_dataset
         from afresh.cli.planning.datasets.plan_dataset import refuse_options
 
-        refuse_options(options, {"--objective": objective or measure, "--plot": plot})
+        other_target = None if measure == "freshness" else target
+        refuse_options(options, {"--target": other_target, "--objective": objective, "--plot": plot})
         check_files([], options.output, as_json=as_json)
         points, count = budget_of_dataset(items, options.on, wanted)
     else:

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afresh.engine.reporting.own_rates import OwnRate, learn_together, own_rates, sampled_ids
+from afresh.engine.reporting.own_rates import (
+    OwnRate,
+    learn_together,
+    own_rates,
+    read_polls,
+    read_sampled_polls,
+)
 from afresh.engine.reporting.watched_items import WatchedItem, items_compared_with, watched_items
 from afresh.engine.scheduler.restore import follow_cursors, restore_scheduler
 from afresh.engine.scheduler.scheduler import Scheduler
-from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.engine.settings.tables import Settings
 from afresh.stores.store import Store
 from afresh.values.items import Item
@@ -81,7 +86,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     follow_cursors(store, scheduler, now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
-    together = learn_together(read_polls(store, sampled_ids(store, scheduler)))
+    together = learn_together(read_sampled_polls(store, scheduler))
     rates = own_rates(polls, scheduler, wanted, together)
     seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:
@@ -89,19 +94,6 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
         if observed is not None and observed.rate_per_s >= 0:
             rates[item.id] = OwnRate(observed.rate_per_s, observed.low_per_s, observed.high_per_s)
     return ItemSnapshot(now_s, settings, tuple(items), scheduler, rates, polls, seen)
-
-
-def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
-    """Return the successful polls of the items ``ids`` that still count, by item id. Items without such polls
-    are left out, as are those of which all that was learned was forgotten."""
-    known = store.plan.columns_of(ids)
-    forgotten = set(known.id[known.belief_size == len(FORGOTTEN)].tolist())
-    found: dict[int, ObservationColumns] = {}
-    for batch in store.observations.read([item_id for item_id in ids if item_id not in forgotten]):
-        seen = batch.still_counting()
-        for item_id in np.unique(seen.item_id).tolist():
-            found[item_id] = seen.take(seen.item_id == item_id)
-    return found
 
 
 def _columns_for(store: Store, settings: Settings, items: Sequence[Item]) -> Iterable[PolicyColumns]:

@@ -2,9 +2,9 @@
 
 This is what ``afresh estimate`` finds on the same polls, by the same code (``rates.common_belief``): the
 posterior mean, in which stamps and counts are evidence and polls before a sharp change of the rate do not
-count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items,
-so that an item has the same rate on every page, whatever items are shown beside it. With at most ``SAMPLED``
-items the sample is all of them, and both find the same figures. Only a guess of the rate that a listing or an
+count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items
+(see ``read_sampled_polls``), so that an item has the same rate on every page, whatever items are shown beside
+it. Where the sample is all items, both find the same figures. Only a guess of the rate that a listing or an
 import gave with an item is unknown to ``estimate``.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from afresh.engine.scheduler.ranking import GUESS_DOUBT, GUESS_SHAPE
 from afresh.engine.scheduler.scheduler import Scheduler
+from afresh.engine.scheduler.stored_beliefs import FORGOTTEN
 from afresh.policy.adaptive.rate_belief import density_of_guess, rate_interval
 from afresh.rates.common_belief import CommonBelief, PollTotals, learn_common
 from afresh.rates.estimator import DEFAULT_METHOD, ESTIMATORS
@@ -31,11 +32,15 @@ from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
 from afresh.values.stored import ObservationColumns
 
-SAMPLED = 100  # items from which it is learned what all items tell together
+# What all items tell together is learned from a sample, because a page of the dashboard cannot wait until a
+# million polls are read. What is shown of an item depends on the sample while the item has few polls, so the
+# sample is as large as time allows: where items have few polls, it has many items.
+FEWEST, MOST = 100, 500  # items of the sample
+MOST_POLLS = 5000  # learning from so many takes about 0.2 s
+_READ_TOGETHER = 5  # items of the sample with consecutive ids, in a store that is not loaded whole
 _RATE_LEVEL = 0.9
 _LATEST = 1000  # only so many of the latest polls of an item are used
 _LATEST_OF_SAMPLE = 200
-_READ_TOGETHER = 5  # items of the sample with consecutive ids, in a store that is not loaded whole
 _HOUR_S = 3600.0
 _WEEK_S = HOURS * _HOUR_S
 
@@ -67,16 +72,44 @@ class LearnedTogether:
     origin_s: float
 
 
-def sampled_ids(store: Store, scheduler: Scheduler) -> list[int]:
-    """Return the ids of a fixed sample of at most ``SAMPLED`` items."""
-    item_rows = scheduler.item_rows
+def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns]:
+    """Return the successful polls of the items ``ids`` that still count, by item id. Items without such polls
+    are left out, as are those of which all that was learned was forgotten."""
+    known = store.plan.columns_of(ids)
+    forgotten = set(known.id[known.belief_size == len(FORGOTTEN)].tolist())
+    found: dict[int, ObservationColumns] = {}
+    for batch in store.observations.read([item_id for item_id in ids if item_id not in forgotten]):
+        seen = batch.still_counting()
+        for item_id in np.unique(seen.item_id).tolist():
+            found[item_id] = seen.take(seen.item_id == item_id)
+    return found
+
+
+def read_sampled_polls(store: Store, scheduler: Scheduler) -> dict[int, ObservationColumns]:
+    """Return the polls of a fixed sample of the items, by item id."""
     items = sum(count.items for count in store.items.counts())
+    found = read_polls(store, _sample_ids(store, scheduler, items, FEWEST))
+    number = _sample_size(found, min(items, FEWEST))
+    if items > FEWEST and number > FEWEST:
+        return read_polls(store, _sample_ids(store, scheduler, items, number))
+    return found
+
+
+def _sample_size(found: Mapping[int, ObservationColumns], items: int) -> int:
+    """Return how many items have about ``MOST_POLLS`` polls, if these ``items`` are like the others."""
+    polls = sum(min(len(each), _LATEST_OF_SAMPLE) for each in found.values())
+    return min(max(FEWEST, MOST_POLLS * items // max(polls, 1)), MOST)
+
+
+def _sample_ids(store: Store, scheduler: Scheduler, items: int, number: int) -> list[int]:
+    """Return the ids of a fixed sample of about ``number`` of the ``items`` in the store."""
+    item_rows = scheduler.item_rows
     if item_rows.size >= items:  # the scheduler has loaded all items
         # Not every k-th item, which may be all of one kind where items were added in a pattern.
         ids = item_rows.ids.tolist()
-        return sorted(ids[at] for at in sample_keys([str(item_id) for item_id in ids], SAMPLED).tolist())
+        return sorted(ids[at] for at in sample_keys([str(item_id) for item_id in ids], number).tolist())
     # Ids count up from 1, so there are items with ids above each of these numbers.
-    steps = SAMPLED // _READ_TOGETHER
+    steps = number // _READ_TOGETHER
     parts = (
         next(iter(store.plan.columns(after_id=step * items // steps, batch=_READ_TOGETHER)), None)
         for step in range(steps)

@@ -11,6 +11,7 @@ from afresh.tables.arrow.arrow_cells import ArrowBatch
 from afresh.tables.arrow.errors import translate_arrow_errors
 from afresh.tables.columns import Column, Kind
 from afresh.tables.input_file import InputFile
+from afresh.tables.object_errors import explain, refusal_of
 from afresh.values.errors import InputError
 from afresh.values.formatting import one_line
 
@@ -23,6 +24,8 @@ class ParquetReader:
         try:
             self._file = pq.ParquetFile(source.random_access(), pre_buffer=True)
         except (pa.ArrowException, OSError) as error:
+            if refusal_of(error):
+                raise InputError(f"cannot be read: {explain(error)}", path=source.name) from None
             # A truncated file lacks its footer, which ends with magic bytes.
             reason = "half-written?" if "magic" in str(error) else one_line(error)
             raise InputError(f"is not a whole Parquet file ({reason})", path=source.name) from None

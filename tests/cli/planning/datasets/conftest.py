@@ -1,10 +1,8 @@
-"""Datasets of items, and a Ray cluster of two nodes with one core each."""
+"""Datasets of items, and the address of a Ray cluster."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.cluster.ray_cluster import RayCluster
 
 MakeItems = Callable[..., Path]
 
@@ -41,20 +40,8 @@ def make_items(tmp_path: Path) -> MakeItems:
     return make
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[Any]:
-    """A cluster of two nodes with one core each, which the variable ``RAY_ADDRESS`` names."""
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "disabled")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        node = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
-        cluster: Any = Cluster(initialize_head=True, head_node_args=node)
-        try:
-            cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
-            patch.setenv("RAY_ADDRESS", cluster.address)
-            yield cluster
-        finally:
-            cluster.shutdown()
-            shutil.rmtree(Path(tempfile.gettempdir(), "ray"), ignore_errors=True)
+@pytest.fixture
+def ray_address(ray_nodes: RayCluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a Ray cluster of two nodes, which the variable ``RAY_ADDRESS`` names."""
+    monkeypatch.setenv("RAY_ADDRESS", ray_nodes.address)
+    return ray_nodes.address

@@ -36,7 +36,7 @@ def test_targets_that_a_dataset_cannot_have(afresh: Afresh, make_items: MakeItem
     make_items(low=np.full(3000, 1e-3))
     ran = afresh("budget", "items", "--target", "6h")
     assert ran.code == 2
-    assert "--objective age: not with a dataset" in ran.err
+    assert "--target 6h: not with a dataset or --on, which plan freshness" in ran.err
     assert "no finite budget" in afresh("budget", "items/part-0.parquet", "--target", "1").err
     ran = afresh("budget", "items", "--target", "0.8")
     assert ran.code == 2

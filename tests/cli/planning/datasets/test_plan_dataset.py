@@ -14,6 +14,7 @@ from tests.cli.conftest import Afresh
 from tests.cli.planning.datasets.conftest import MakeItems
 
 from afresh.cli.planning.datasets import item_parts, plan_dataset
+from afresh.cli.planning.datasets.output_folder import OutputFolder
 from afresh.values.errors import OutputError
 
 BUDGET = ("--budget", "0.05/item/d")
@@ -120,6 +121,25 @@ def test_an_interrupted_plan_goes_on_and_keeps_what_is_written(
     assert {name: (tmp_path / "plan" / name).stat().st_mtime_ns for name in written} == written
     assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
     assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
+
+
+def test_a_file_address_is_written_like_a_path(afresh: Afresh, make_items: MakeItems, tmp_path: Path) -> None:
+    """So its parts have another name until they are whole."""
+    make_items()
+    address = f"file://{tmp_path}/plan"
+    assert OutputFolder(address).target("part-0.parquet") == f"{tmp_path}/plan/part-0.parquet"
+    ran = afresh("plan", "items", *BUDGET, "-o", address)
+    assert ran.code == 0, ran.err
+    assert "3 were there already" in afresh("plan", "items", *BUDGET, "-o", "plan").err
+
+
+def test_parts_that_are_written_elsewhere_are_missed(tmp_path: Path) -> None:
+    """As by a node of a cluster that does not share the folder."""
+    (tmp_path / "a.csv").touch()
+    folder = OutputFolder(str(tmp_path))
+    folder.check_written(["a.csv"])
+    with pytest.raises(OutputError, match=r"b\.csv was written, but not to this folder"):
+        folder.check_written(["a.csv", "b.csv"])
 
 
 def test_another_budget_or_other_items_begin_anew(

@@ -8,17 +8,19 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.conftest import Afresh
 from tests.cli.planning.datasets.conftest import MakeItems
 from tests.cli.planning.datasets.test_plan_dataset import BUDGET, assert_same_plan
+from tests.cluster.ray_cluster import RayCluster
 from tests.waiting import until
 
 from afresh.cli.planning.datasets import ray_executor
 from afresh.cli.planning.datasets.ray_executor import RayExecutor, import_ray
 from afresh.values.errors import AfreshError, InputError, UsageError
+
+pytestmark = pytest.mark.waits(together="ray")
 
 
 def ten_times(number: int) -> int:
@@ -44,8 +46,8 @@ def wait_for_mark(folder: str) -> int:
 
 
 @pytest.fixture
-def executor(ray_cluster: Any) -> Iterator[RayExecutor]:
-    with RayExecutor(ray_cluster.address) as opened:
+def executor(ray_address: str) -> Iterator[RayExecutor]:
+    with RayExecutor(ray_address) as opened:
         yield opened
 
 
@@ -59,19 +61,19 @@ def test_results_come_in_order_and_errors_as_they_were_raised(executor: RayExecu
     assert list(executor.run(die_once, [str(tmp_path / name) for name in "ab"])) == [1, 1]
 
 
-@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.usefixtures("ray_address")
 def test_a_plan_on_two_nodes_is_the_plan_of_one_file(
     afresh: Afresh, make_items: MakeItems, tmp_path: Path
 ) -> None:
     make_items()
-    ran = afresh("plan", tmp_path / "items", *BUDGET, "-o", tmp_path / "plan", "--on", "ray")
+    ran = afresh("plan", "items", *BUDGET, "-o", "plan", "--on", "ray")  # its nodes run in another folder
     assert ran.code == 0, ran.err
     assert afresh("plan", "whole.parquet", *BUDGET, "-o", "whole-plan.parquet").code == 0
     assert_same_plan(tmp_path / "plan", tmp_path / "whole-plan.parquet", 150.0)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.usefixtures("ray_address")
 def test_an_estimate_on_two_nodes_is_that_of_one_file(afresh: Afresh, tmp_path: Path) -> None:
     rows = [
         f"p{item},{86400 * time},{int(item * time % 7 == 1)}" for time in range(20) for item in range(300)
@@ -88,22 +90,22 @@ def test_an_estimate_on_two_nodes_is_that_of_one_file(afresh: Afresh, tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_jobs_of_a_lost_node_run_elsewhere(ray_cluster: Any, tmp_path: Path) -> None:
+def test_the_jobs_of_a_lost_node_run_elsewhere(ray_nodes: RayCluster, tmp_path: Path) -> None:
     """A second node, which has joined for this test, is lost while both jobs run."""
-    extra = ray_cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
-    with RayExecutor(ray_cluster.address) as executor, ThreadPoolExecutor(1) as pool:
+    extra = ray_nodes.add_node()
+    with RayExecutor(ray_nodes.address) as executor, ThreadPoolExecutor(1) as pool:
         found = pool.submit(lambda: list(executor.run(wait_for_mark, [str(tmp_path)] * 3)))
         until(lambda: len(list(tmp_path.glob("runs-*"))) == 3)
-        ray_cluster.remove_node(extra, allow_graceful=False)
+        ray_nodes.kill_node(extra)
         (tmp_path / "go").touch()
         assert found.result(timeout=120) == [1, 1, 1]
 
 
 @pytest.mark.slow
-def test_a_node_with_another_version_is_refused(ray_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_another_version_is_refused(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_executor, "__version__", "9.9.9")
     with pytest.raises(UsageError, match=r"has afresh .*, this machine afresh 9.9.9 .*: install the same"):
-        RayExecutor(ray_cluster.address).__enter__()
+        RayExecutor(ray_address).__enter__()
 
 
 def test_an_unreachable_cluster_is_named() -> None:

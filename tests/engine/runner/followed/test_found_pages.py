@@ -12,6 +12,7 @@ import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import sitemap
+from tests.slow_cases import with_slow_cases
 
 from afresh.engine.runner.followed.found_pages import add_found_pages
 from afresh.engine.settings.parsing import parse_settings
@@ -164,7 +165,7 @@ class _ScriptedPages:
         """Nothing was started."""
 
 
-@pytest.mark.parametrize("rendered", [False, True])
+@pytest.mark.parametrize("rendered", with_slow_cases([True, False], kept=1))
 def test_copies_are_as_fresh_by_links_as_by_a_sitemap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rendered: bool
 ) -> None:

@@ -11,7 +11,7 @@ from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import PlanSums
 from afresh.allocation.large.plan_search import FoundPlan
 from afresh.allocation.large.target_search import curve_cutoffs, find_budget
-from afresh.cli.planning.datasets.executor import open_executor
+from afresh.cli.planning.datasets.executor import open_executor, path_for
 from afresh.cli.planning.datasets.plan_dataset import DatasetRun, merge_histograms
 from afresh.tables.dataset import find_parts
 from afresh.values.errors import UsageError
@@ -21,7 +21,7 @@ def budget_of_dataset(items: str, on: str | None, target: float | None) -> tuple
     """Return a tuple (curve, items): the point that reaches the freshness ``target``, or without a target the
     curve over a range of budgets."""
     with open_executor(on or "local") as executor:
-        run = DatasetRun(executor, find_parts(items))
+        run = DatasetRun(executor, find_parts(path_for(on, items)))
         surveys = run.survey()
         uncertain = next(
             (own for own, found in zip(run.parts, surveys, strict=True) if found.level is not None), None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from afresh.cli.planning.datasets.duckdb_session import partition_rows
-from afresh.cli.planning.datasets.executor import PartExecutor, open_executor
+from afresh.cli.planning.datasets.executor import PartExecutor, open_executor, path_for
 from afresh.cli.planning.datasets.output_folder import WORK, OutputFolder, digest_of
 from afresh.cli.planning.datasets.plan_dataset import run_step
 from afresh.cli.planning.datasets.poll_parts import (
@@ -56,11 +56,11 @@ _BUCKET = "bucket"
 def estimate_dataset(polls: str, options: EstimateOptions) -> None:
     """Estimate the rates of a dataset of polls, write a file per bucket to ``-o``, and print a summary."""
     _refuse_options(options)
-    parts = find_parts(polls)
+    parts = find_parts(path_for(options.on, polls))
     if options.output is None:
         raise UsageError("the rates of a dataset are written to a folder: give -o rates/")
-    folder = OutputFolder(options.output)
-    if options.on == "duckdb" and is_address(options.output):
+    folder = OutputFolder(path_for(options.on, options.output))
+    if options.on == "duckdb" and is_address(folder.path):
         raise UsageError(
             "--on duckdb partitions polls in a local folder: give -o a local one, or use --on local"
         )
@@ -96,6 +96,7 @@ class _Estimate:
         buckets = _partition(self.executor, self.parts, self.options, self.folder, len(self.names))
         common = _learn(self.executor, buckets, self.options)
         self._write(buckets, common, done)
+        self.folder.check_written(self.names)
         regime, sums = common.regime, sum((RateSums(**each) for each in done.values()), start=RateSums())
         saved = {
             "sums": asdict(sums),

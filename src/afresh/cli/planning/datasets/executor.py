@@ -9,9 +9,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from afresh.tables.object_paths import is_address
 from afresh.values.errors import UsageError, did_you_mean
 
 Job = TypeVar("Job")
@@ -60,6 +62,17 @@ def open_executor(on: str) -> PartExecutor:
     raise UsageError(
         f"--on {on!r}{hint if hint != '.' else ':'} One of local, duckdb, ray, ray://HOST[:PORT]"
     )
+
+
+def path_for(on: str | None, path: str) -> str:
+    """Return the path under which the processes of an executor find a file of the user: those of Ray run in
+    other folders.
+
+    >>> path_for("local", "items"), path_for("ray", "/srv/items"), path_for("ray", "s3://bucket/items/")
+    ('items', '/srv/items', 's3://bucket/items/')
+    """
+    is_elsewhere = on is not None and (on == "ray" or on.startswith("ray://"))
+    return str(Path.cwd() / path) if is_elsewhere and not is_address(path) else path
 
 
 class ThreadsExecutor:

@@ -18,9 +18,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from afresh.tables.atomic_output import remove_abandoned, write_bytes
-from afresh.tables.object_paths import is_address, open_filesystem, split_options, upload
+from afresh.tables.object_errors import explain
+from afresh.tables.object_paths import (
+    is_address,
+    open_filesystem,
+    split_options,
+    upload,
+    without_file_scheme,
+)
 from afresh.values.errors import OutputError, UsageError
-from afresh.values.formatting import one_line
 from afresh.values.leftovers import LEFTOVERS
 
 _STATE = "_afresh.json"
@@ -58,9 +64,13 @@ def digest_of(description: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """A folder for parts, as the user names it: a local path or an address."""
+    """A folder for parts, as the user names it: a local path or an address. ``file://…`` becomes a local
+    path, because only there a file that is being written has another name until it is whole."""
 
     path: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", without_file_scheme(self.path))
 
     def target(self, name: str) -> str:
         """Return the path or address of the part ``name``."""
@@ -111,6 +121,15 @@ class OutputFolder:
             for folder in {Path(self.path), *(file.parent for file in Path(self.path).rglob("*"))}:
                 remove_abandoned(folder)
         return set(self._files())
+
+    def check_written(self, names: Sequence[str]) -> None:
+        """Raise ``OutputError`` if one of the parts is not in the folder, as this machine sees it."""
+        missing = sorted(set(names) - set(self._files()))
+        if missing:
+            problem = f"{missing[0]} was written, but not to this folder as this machine sees it"
+            raise OutputError(
+                f"{split_options(self.path)[0]}: {problem}: give a folder that all nodes share, or an address"
+            )
 
     def remove_work(self) -> None:
         """Remove the folder with intermediate files, if there is one."""
@@ -173,7 +192,10 @@ class OutputFolder:
             Path(self.target(name)).unlink(missing_ok=True)
             return
         filesystem, path = open_filesystem(self.target(name))
-        filesystem.delete_file(path)
+        try:
+            filesystem.delete_file(path)
+        except OSError as error:
+            raise self._error(error) from None
 
     def _error(self, error: OSError) -> OutputError:
-        return OutputError(f"{split_options(self.path)[0]}: cannot be used: {one_line(error)}")
+        return OutputError(f"{split_options(self.path)[0]}: cannot be used: {explain(error)}")

@@ -12,7 +12,7 @@ from afresh.allocation.large.histogram import Histogram
 from afresh.allocation.large.item_columns import WHOLE, PlanSums, PriceWindow
 from afresh.allocation.large.plan_search import FoundPlan, find_plan
 from afresh.cli.options import PlanningOptions
-from afresh.cli.planning.datasets.executor import PartExecutor, open_executor
+from afresh.cli.planning.datasets.executor import PartExecutor, open_executor, path_for
 from afresh.cli.planning.datasets.item_parts import (
     ItemPart,
     PartPlan,
@@ -59,8 +59,8 @@ def plan_dataset(
     """Plan the items of a dataset, write one file per part to the folder ``-o``, and print a summary.
     ``kinds`` are the columns to write, ``others`` options of the command that a dataset may not have."""
     refuse_options(options, others)
-    parts = find_parts(items)
-    folder = None if options.output is None else OutputFolder(options.output)
+    parts = find_parts(path_for(options.on, items))
+    folder = None if options.output is None else OutputFolder(path_for(options.on, options.output))
     if folder is None and not options.as_json:
         raise UsageError(
             "the plan of a dataset is written to a folder: give -o plan/, or --json for a summary"
@@ -187,6 +187,7 @@ def _write(
     ]
     if jobs:
         run.run("writing", write_part, jobs)
+    folder.check_written([own.part.name for own in run.parts])
     return len(run.parts) - len(jobs)
 
 
