@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.engine.virtual_site import VirtualSite
 
 from afresh import Reported
 from afresh.engine.app import make_engine
@@ -15,7 +18,7 @@ from afresh.engine.engine import Engine
 from afresh.engine.reporting.item_snapshot import take_snapshot
 from afresh.engine.reporting.rate_words import expected_rate
 from afresh.engine.scheduler.observed_staleness import pack_reports
-from afresh.engine.scheduler.row_policy import CURSOR
+from afresh.engine.scheduler.row_policy import CURSOR, RowPolicy
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import LISTED_AT, SETTLED_SOURCES, STALENESS_REPORTS
 from afresh.sources.capabilities import StalenessReport
@@ -109,3 +112,24 @@ def test_fresh_views_are_not_due(engine: Engine) -> None:
     observe(engine, "reports.daily", "house", changing=True)
     assert due(engine, "house") == []
     assert engine.status().due == 0
+
+
+def test_a_dropped_page_is_polled_now_if_its_poll_teaches_enough_and_else_reviewed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``why`` said "its turn has come" beside "next poll in two minutes" and "its next poll is a review"."""
+    site = VirtualSite([1.0] * 30 + [0.02] * 30, lasts_s=60.0)
+    with site.engine(tmp_path, budget="4/s", source="respect_robots = false") as engine:
+        engine.add(site.urls())
+        engine.run(for_s=30.0)
+        found = [engine.why(url) for url in site.urls()]
+        dropped = [why for why in found if math.isinf(why.interval_s) and why.marginal < why.threshold]
+        before = next(why for why in dropped if why.next_s > why.time_s)
+        assert any("its next poll is a review" in words for words in before.reasons)
+        monkeypatch.setattr(
+            RowPolicy, "poll_values", lambda policy, _now_s: np.full(60, 2.0 * policy.shadow_price)
+        )
+        after = engine.why(before.item.key)
+        assert after.next_s == after.time_s
+        assert not any("its next poll is a review" in words for words in after.reasons)
+        assert any("a poll tells how often" in words for words in after.reasons)

@@ -39,6 +39,8 @@ from afresh.values.units import format_duration
 _KEYS_LOOKED_AT = 1000
 _LISTED_ALONE = ("sql", "view")  # kinds of sources that list all their items
 _TOGETHER = "its source requests many records at once: first the request with the highest total poll value"
+_REVIEWED = "its next poll is a review: it may have become slower since it was dropped"
+_TEACHES = "nevertheless it is polled now: little is known of it, and a poll tells how often it changes"
 _SETTLED = (
     "its cursor has not moved since its last poll, and so far every change moved it: "
     "it is polled when the cursor moves, and for audits"
@@ -187,13 +189,21 @@ def _due_s(item: Item, least_s: float) -> float:
 
 def _next_s(item: Item, policy: RowPolicy, row: int, interval_s: float, now_s: float) -> float:
     """Return when an item is polled next: at its stored due time. If the current polling interval is infinite
-    it was dropped since, and the next poll is its review. If only the due time is infinite, it is no longer
-    dropped, and the interval counts."""
+    it was dropped since, and the next poll is its review, unless what a poll teaches makes it worth it now.
+    If only the due time is infinite, it is no longer dropped, and the interval counts."""
     due_s = _due_s(item, float(policy.item_rows.min_interval_s[row]))
     settled = item.status == "active" and not item.failures and due_s > now_s
+    if settled and math.isinf(interval_s) and _turn_has_come(policy, row, now_s):
+        return now_s
     if settled and item.polled_s is not None and (math.isinf(due_s) or math.isinf(interval_s)):
         return float(policy.next_polls_s(np.array([row]), item.polled_s)[0])
     return due_s
+
+
+def _turn_has_come(policy: RowPolicy, row: int, now_s: float) -> bool:
+    """Return whether a poll of ``row`` gains what a poll must gain now, so that an engine makes it next. The
+    interval does not say this of an item of which little is known: it leaves out what a poll teaches."""
+    return policy.name != "uniform" and 0 < policy.shadow_price <= float(policy.poll_values(now_s)[row])
 
 
 def _seen_reasons(seen: WatchedItem, item: Item, least_s: float, now_s: float) -> list[str]:
@@ -246,7 +256,7 @@ def _reasons(
         if policy.money.break_even_value > 0:
             words = "a poll would pay, but others pay more and the budget leaves nothing for it"
         found.append(_left(f"dropped: {words}", policy, row, weight, policy.shadow_price))
-        found.append("its next poll is a review: it may have become slower since it was dropped")
+        found.append(_TEACHES if _turn_has_come(policy, row, now_s) else _REVIEWED)
     else:
         found.append(_describe_other_weights(policy, row))
     return found

@@ -10,10 +10,10 @@ pages has the distribution
     Beta(A + hidden, B + shown),
 
 where the counts are those of the page's class and, with a weight of ``HOST_CHANGES`` changes at most, those
-of its host. While P(s > ``TOLERATED``) > ½, validators are sent only for pages of which they showed a change.
-The probability that a poll is drawn as a check is ``EAGER`` times the mean of s, at least ``RAREST``; that is
-also the probability for pages with a shown change. So checks go on for as long as validators are used. A
-validator that hid a change of a page is never again sent for this page.
+of the other classes of its host. While P(s > ``TOLERATED``) > ½, validators are sent only for pages of which
+they showed a change. The probability that a poll is drawn as a check is ``EAGER`` times the mean of s, at
+least ``RAREST``; that is also the probability for pages with a shown change. So checks go on for as long as
+validators are used. A validator that hid a change of a page is never again sent for this page.
 """
 
 from __future__ import annotations
@@ -52,6 +52,14 @@ class SeenChanges:
             return new
         return SeenChanges(new.shown / 2, new.hidden / 2, new.quiet / 2)
 
+    def without(self, some: SeenChanges) -> SeenChanges:
+        """Return these counts without ``some`` of them, which may have been halved at other times."""
+        return SeenChanges(
+            max(self.shown - some.shown, 0.0),
+            max(self.hidden - some.hidden, 0.0),
+            max(self.quiet - some.quiet, 0.0),
+        )
+
 
 NO_CHANGES = SeenChanges()
 
@@ -75,11 +83,20 @@ class HiddenShare:
 
     @classmethod
     def of(cls, own: SeenChanges, host: SeenChanges) -> HiddenShare:
-        """Return the share of a class with the counts ``own`` on a host with the counts ``host``."""
-        total = host.shown + host.hidden
+        """Return the share of a class with the counts ``own`` on a host with the counts ``host``, which
+        contain ``own``.
+
+        >>> one = SeenChanges(shown=1)
+        >>> HiddenShare.of(one, one) == HiddenShare.of(one, NO_CHANGES)
+        True
+        """
+        others = host.without(own)  # no change counts twice
+        total = others.shown + others.hidden
         weight = min(1.0, HOST_CHANGES / total) if total else 0.0
         return cls(
-            A + own.hidden + weight * host.hidden, B + own.shown + weight * host.shown, own.quiet + host.quiet
+            A + own.hidden + weight * others.hidden,
+            B + own.shown + weight * others.shown,
+            own.quiet + others.quiet,
         )
 
     @property
