@@ -86,7 +86,7 @@ def test_a_fresh_view_of_unknown_rate_has_no_expected_time(mirror: Afresh, tmp_p
     with open_engine(tmp_path) as engine:
         engine.store.state.set({STALENESS_REPORTS + "house": pack_reports(fresh)})
     shown = " ".join(mirror("status").out.split())
-    assert "next: when it changes; " in shown
+    assert "next: when an engine runs and it changes; " in shown
     assert "never" not in shown
 
 

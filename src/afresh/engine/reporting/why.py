@@ -101,6 +101,8 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     if row is None:
         raise UnknownItemError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
+    # Before any poll value is computed: that makes room for new bins of shocks and forgets the oldest.
+    fresh_now = float(scheduler.forecast.fresh(now_s)[row])
     seen = snapshot.seen.get((item.source, item.key))
     interval_s = float(policy.intervals_s(np.array([row]))[0])
     waits_for_cursor = bool(policy.is_settled()[row]) and item.status == "active" and not item.failures
@@ -144,7 +146,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         jumped_s=rate.jumped_s,
         period_s=rate.period_s,
         interval_s=interval_s,
-        fresh_now=float(scheduler.forecast.fresh(now_s)[row]),
+        fresh_now=fresh_now,
         marginal=float(policy.poll_values(now_s)[row]),
         threshold=policy.shadow_price,
         next_s=next_s,
