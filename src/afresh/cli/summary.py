@@ -12,8 +12,7 @@ from typing import Any
 
 import typer
 
-from afresh.values.hidden_credentials import hide_credentials
-from afresh.values.printable_text import printable, printable_json
+from afresh.values.printable_text import hide_credentials, printable, printable_json
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from afresh.values.errors import UsageError
-from afresh.values.hidden_credentials import DOTS
+from afresh.values.printable_text import DOTS
 
 Resolver: TypeAlias = Callable[[str], str | None]
 """A function that returns the value of the secret with a given name, or None if there is no such secret."""

@@ -26,7 +26,7 @@ from afresh.values.errors import (
     StoreReadOnlyError,
     UsageError,
 )
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 
 IN_OBJECTS = b""
 """What a row has instead of the compressed bytes, which are never empty, if they are an object."""

@@ -10,7 +10,7 @@ from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import OpenOptions, Retention, Store
 from afresh.values.errors import UsageError
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 
 if TYPE_CHECKING:
     from afresh.stores.postgres.store import PostgresStore

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 
 
 class AfreshError(Exception):

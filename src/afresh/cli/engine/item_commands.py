@@ -19,7 +19,7 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json, print_note
 from afresh.values.errors import InputError, ListingError, UsageError
 from afresh.values.formatting import format_count
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine

@@ -26,7 +26,7 @@ from afresh.values.errors import (
     one_of,
 )
 from afresh.values.formatting import format_bytes, format_count
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 from afresh.values.units import format_size_rate
 
 if TYPE_CHECKING:

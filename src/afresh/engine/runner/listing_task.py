@@ -23,8 +23,8 @@ from afresh.engine.scheduler.poll_recorder import compute_spent
 from afresh.engine.state_names import LISTED_AT, SETTLED_SOURCES, TROUBLE
 from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
-from afresh.values.hidden_credentials import hide_credentials
 from afresh.values.listing import Listing, ListingEntry
+from afresh.values.printable_text import hide_credentials
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0

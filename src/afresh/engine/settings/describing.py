@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from afresh.engine.settings.tables import TABLES, Settings
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 from afresh.values.units import format_duration, format_rate, format_share, format_size_rate
 
 _WRITE: dict[tuple[str, str], Callable[[Any], str]] = {

@@ -7,7 +7,7 @@ from functools import lru_cache
 from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
 
 from afresh.values.errors import UsageError
-from afresh.values.hidden_credentials import hide_credentials
+from afresh.values.printable_text import hide_credentials
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
