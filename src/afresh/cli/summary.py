@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from afresh.values.printable_text import printable, printable_json
+from afresh.values.printable_text import hide_credentials, printable, printable_json
 from afresh.values.units import UNIT_SECONDS, format_duration
 
 
@@ -45,8 +45,8 @@ def print_error(message: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a text for people on standard error."""
-    typer.echo(printable(text, lines=True), err=True)
+    """Print a text for people on standard error, without the credentials of addresses."""
+    typer.echo(printable(hide_credentials(text), lines=True), err=True)
 
 
 def print_data(text: str) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from afresh.values.errors import UsageError
+from afresh.values.printable_text import DOTS
 
 Resolver: TypeAlias = Callable[[str], str | None]
 """A function that returns the value of the secret with a given name, or None if there is no such secret."""
 
-HIDDEN = "•••"
+HIDDEN = DOTS
 _NAMED = re.compile(r"(?:^|(?<=\s))env:(?P<name>\w+)$")
 _ANYWHERE = re.compile(r"(?<!\w)env:\w")
 _SHORTEST = 4  # hiding a shorter secret would hide parts of ordinary words

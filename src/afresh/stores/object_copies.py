@@ -26,6 +26,7 @@ from afresh.values.errors import (
     StoreReadOnlyError,
     UsageError,
 )
+from afresh.values.printable_text import hide_credentials
 
 IN_OBJECTS = b""
 """What a row has instead of the compressed bytes, which are never empty, if they are an object."""
@@ -106,7 +107,7 @@ class ObjectCopies:
         import obstore
 
         kinds, text, refusal = obstore.exceptions, answer_in(error), refusal_of(error)
-        where = f"the copies in {self.address}"
+        where = f"the copies in {hide_credentials(self.address)}"
         if isinstance(error, kinds.NotFoundError | FileNotFoundError) and doing == "get":
             return StoreCorruptError(f"{where}: an object is missing: {text}")
         if isinstance(error, kinds.NotFoundError | FileNotFoundError):
@@ -134,9 +135,8 @@ def _open(address: str, base: Path) -> Any:
     scheme, colon, rest = address.partition(":")
     if not colon or scheme not in _SCHEMES or not rest.strip("/"):
         kinds = ", ".join(_SCHEMES)
-        raise UsageError(
-            f"[store] copies {address!r}: give s3://BUCKET/PREFIX or file:FOLDER. One of {kinds}"
-        )
+        shown = hide_credentials(address)
+        raise UsageError(f"[store] copies {shown!r}: give s3://BUCKET/PREFIX or file:FOLDER. One of {kinds}")
     try:
         if scheme == "file":
             return LocalStore(base / (rest.removeprefix("//") if rest.startswith("//") else rest), mkdir=True)
@@ -145,7 +145,8 @@ def _open(address: str, base: Path) -> Any:
         options: Any = {"timeout": _PATIENCE, "connect_timeout": timedelta(seconds=10), "allow_http": True}
         return from_url(address, retry_config=retries, client_options=options)
     except (BaseError, OSError, ValueError) as error:
-        raise StoreMissingError(f"the copies in {address} cannot be opened: {explain(error)}") from None
+        problem = hide_credentials(f"the copies in {address} cannot be opened: {explain(error)}")
+        raise StoreMissingError(problem) from None
 
 
 def _name(digest: bytes) -> str:

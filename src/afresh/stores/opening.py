@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -11,6 +10,7 @@ from afresh.stores.sqlite.memory_store import MemoryStore
 from afresh.stores.sqlite.store import SqliteStore
 from afresh.stores.store import OpenOptions, Retention, Store
 from afresh.values.errors import UsageError
+from afresh.values.printable_text import hide_credentials
 
 if TYPE_CHECKING:
     from afresh.stores.postgres.store import PostgresStore
@@ -44,7 +44,7 @@ def open_store(
     """
     store = _open(url, base, retention, **options)
     try:
-        problem = unfinished_copy_error(store.state.get(PROGRESS), _hide_password(url))
+        problem = unfinished_copy_error(store.state.get(PROGRESS), hide_credentials(url))
         if problem is not None:
             raise problem
         if copies is not None and copies.address:
@@ -86,12 +86,3 @@ def _open(
         # The rest of the address may contain a password, so it is not shown.
         raise UsageError(f"unknown kind of store {scheme!r}: use sqlite:PATH, postgresql://… or memory:")
     return SqliteStore(base / path, retention=retention, **options)
-
-
-def _hide_password(url: str) -> str:
-    """Return an address without its password.
-
-    >>> _hide_password("postgresql://me:secret@host/db"), _hide_password("store.db")
-    ('postgresql://me@host/db', 'store.db')
-    """
-    return re.sub(r"(//[^/:@]*):[^@]*@", r"\1@", url)

@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from afresh.values.printable_text import hide_credentials
+
 
 class AfreshError(Exception):
     """The base class of all errors of afresh. Its text is one line for people.
@@ -130,7 +132,8 @@ class ListingError(AfreshError):
 
     def __init__(self, problems: Mapping[str, str], new: int = 0) -> None:
         self.problems, self.new = dict(problems), new
-        said = "; ".join(f"{url} cannot be read: {problem}" for url, problem in self.problems.items())
+        told = [f"{url} cannot be read: {problem}" for url, problem in self.problems.items()]
+        said = "; ".join(map(hide_credentials, told))
         super().__init__(f"{said}; {'it was' if len(self.problems) == 1 else 'they were'} not added")
 
 

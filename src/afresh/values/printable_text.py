@@ -1,7 +1,8 @@
 """Make texts from outside safe to print: keys, addresses, messages of servers, and what users wrote.
 
 A terminal obeys control characters: it can be made to hide lines, to rename its window or to type. Characters
-that change the direction of writing make a text look like another one. Both are printed as escapes."""
+that change the direction of writing make a text look like another one. Both are printed as escapes. Passwords
+and other credentials that stand in addresses are replaced by dots."""
 
 from __future__ import annotations
 
@@ -14,6 +15,19 @@ _UNSAFE = re.compile(
     "\U000e0000-\U000e007f\ud800-\udfff]"  # tags, and halves of characters
 )
 _LINES = frozenset("\n\t")
+DOTS = "•••"
+_PARAMETERS = (
+    r"[\w.~%-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|subscription[_-]?key"
+    r"|private[_-]?key|signature|credential|session[_-]?id)[\w.~%-]*"
+    r"|key|sig|sign|auth|authorization|pwd|pass|jwt"
+)
+_CREDENTIALS = re.compile(
+    r"(?P<user>//[^/\s:@]*:)[^/\s]*(?=@)"  # //user:password@host
+    r"|(?P<setting>(?:password|pwd|secret)=)(?:'[^']*'|[^&\s]+)"  # also as in host=db password=…
+    rf"|(?P<parameter>[?&;#](?![\w.~%-]*(?:password|pwd|secret)=)(?:{_PARAMETERS})=)"
+    r"[^&#\s'\"<>]*[^&#\s'\"<>,.:;)\]]",  # what ends a sentence is no part of the value
+    re.IGNORECASE,
+)
 
 
 def printable(text: object, *, lines: bool = False) -> str:
@@ -45,3 +59,19 @@ def printable_json(text: str) -> str:
         return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
     return _UNSAFE.sub(escape, text)
+
+
+def hide_credentials(text: str) -> str:
+    """Return a text in which the passwords of addresses are replaced by dots, and the values of parameters
+    whose names say that they are credentials. The text may be an address or contain some.
+
+    >>> hide_credentials("postgresql://me:secret@db/x?sslpassword=two&sslmode=require")
+    'postgresql://me:•••@db/x?sslpassword=•••&sslmode=require'
+    >>> hide_credentials("https://a.test/?page=2&api_key=abc: answered 404; host=db password='a b' user=me")
+    'https://a.test/?page=2&api_key=•••: answered 404; host=db password=••• user=me'
+    >>> hide_credentials("https://a.test/?monkey=1&X-Amz-Signature=abc"), hide_credentials("where key=5")
+    ('https://a.test/?monkey=1&X-Amz-Signature=•••', 'where key=5')
+    """
+    return _CREDENTIALS.sub(
+        lambda found: f"{found['user'] or found['parameter'] or found['setting']}{DOTS}", text
+    )

@@ -34,6 +34,26 @@ def test_secrets_are_not_shown(afresh: Afresh, tmp_path: Path) -> None:
     assert "hunter2" not in ran.out + ran.err
 
 
+def test_credentials_in_addresses_are_not_shown(afresh: Afresh, tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text(
+        """
+[store]
+copies = "s3://bucket/prefix?secret=hunter2"
+[[source]]
+name = "web"
+feeds = ["https://a.test/feed?page=2&api_key=hunter2&x=1", "https://a.test/feed?Access_Token=hunter2"]
+sitemaps = ["https://a.test/map.xml?key=hunter2", "https://a.test/map.xml?X-Amz-Signature=hunter2"]
+discover = ["https://a.test/?password=hunter2", "https://a.test/?sig=hunter2#token=hunter2"]
+follow = ["https://a.test/docs/?token=hunter2"]
+"""
+    )
+    ran = afresh("config", "check", "--json")
+    source = json.loads(ran.out)["settings"]["source"][0]
+    assert source["feeds"][0] == "https://a.test/feed?page=2&api_key=•••&x=1"
+    shown = [ran, afresh("config", "check"), afresh("status"), afresh("add", "https://a.test/x")]
+    assert "hunter2" not in "".join(each.out + each.err for each in shown)
+
+
 def test_addresses_of_people_are_checked_and_not_shown(afresh: Afresh, tmp_path: Path) -> None:
     settings = "[[source]]\nname = 'web'\nnotify = ['json://hunter2', '{}://hunter2']\n"
     (tmp_path / "afresh.toml").write_text(settings.format("jsons"))

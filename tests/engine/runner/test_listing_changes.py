@@ -16,6 +16,7 @@ from tests.servers.threaded import sitemap
 from tests.stores.backends import ids_of, seen
 
 from afresh.engine.engine import Engine
+from afresh.engine.logs import JsonLines
 from afresh.engine.runner.listing_changes import (
     apply_listing,
     read_listings,
@@ -51,6 +52,20 @@ def apply(store: Store, given: Listing, now_s: float, **changes: Any) -> tuple[i
     done = apply_listing(store, HttpSettings(name="web", **changes), lambda _key: "h", given, now_s)
     assert done.problem == ""
     return done.born, done.missing, done.notices
+
+
+def test_credentials_of_a_document_are_neither_logged_nor_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = VirtualSite()
+    source = f'feeds = ["{site.root}/feed?token=hunter2"]'
+    with site.engine(tmp_path, source=source) as engine:
+        engine.run(for_s=5.0)
+        shown = repr(engine.status())
+    logged = "".join(JsonLines().format(record) for record in caplog.records)
+    for text in (shown, logged):
+        assert "/feed?token=•••: 404 Not Found" in text or '/feed?token=•••", "problem": "404' in text
+        assert "hunter2" not in text
 
 
 def test_an_entry_that_cannot_be_an_item_is_refused_alone(store: Store) -> None:

@@ -19,6 +19,7 @@ from afresh.cli.options import PrintJson, read_duration
 from afresh.cli.summary import print_json, print_note
 from afresh.values.errors import InputError, ListingError, UsageError
 from afresh.values.formatting import format_count
+from afresh.values.printable_text import hide_credentials
 
 if TYPE_CHECKING:
     from afresh.engine.engine import Engine
@@ -125,7 +126,9 @@ def add(
             failed, new = error, new + error.new
         total = sum(count.items for count in engine.store.items.counts())
     if as_json:
-        unread = {"unread": failed.problems} if failed is not None else {}
+        problems = {} if failed is None else failed.problems
+        shown = {hide_credentials(url): hide_credentials(words) for url, words in problems.items()}
+        unread = {"unread": shown} if failed is not None else {}
         print_json({"new": new, "items": total, **more, **unread})
     past = f", {format_count(more['polls'], 'past poll')}" if more.get("polls") else ""
     print_note(f"{new:,} new, {format_count(total, 'item')} in all{past}")

@@ -26,6 +26,7 @@ from afresh.values.errors import (
     one_of,
 )
 from afresh.values.formatting import format_bytes, format_count
+from afresh.values.printable_text import hide_credentials
 from afresh.values.units import format_size_rate
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def config(
         settings = read_folder(Path(), read_overrides(sets))
     except WrongSettingsError as error:
         if as_json:
-            print_json({"settings": None, "target_lags": None, "problems": error.problems})
+            problems = list(map(hide_credentials, error.problems))
+            print_json({"settings": None, "target_lags": None, "problems": problems})
         _fail(error.problems)
     found, problems = _check_parts(settings)
     lags = _read_target_lags(settings)
@@ -75,7 +77,7 @@ def config(
                 "settings": settings_as_dict(settings),
                 "target_lags": lag_status,
                 "unmatched_target_lags": unmatched,
-                "problems": problems,
+                "problems": list(map(hide_credentials, problems)),
             }
         )
     elif not problems:

@@ -24,6 +24,7 @@ from afresh.engine.state_names import LISTED_AT, SETTLED_SOURCES, TROUBLE
 from afresh.sources.source import Source
 from afresh.values.backoff import Backoff
 from afresh.values.listing import Listing, ListingEntry
+from afresh.values.printable_text import hide_credentials
 
 _CHECK_EVERY_S = 1.0
 _LONGEST_WAIT_S = 300.0
@@ -123,9 +124,12 @@ class ListingTask:
             before, self._reported[name] = self._reported.get(name, {}), found.problems
             for origin, problem in found.problems.items():
                 if before.get(origin) != problem:  # a problem is logged once for as long as it lasts
-                    log_event(logging.WARNING, "listing has a problem", listing=origin, problem=problem)
+                    shown = {"listing": hide_credentials(origin), "problem": hide_credentials(problem)}
+                    log_event(logging.WARNING, "listing has a problem", **shown)
             # Saved for ``status``: which documents cannot be read, and why.
-            words = "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            words = hide_credentials(
+                "; ".join(f"{origin}: {found.problems[origin]}" for origin in sorted(found.unread))
+            )
             self._context.recorder.failures.record_source(name, words)
             if words != self._troubles.get(name):
                 self._troubles[name] = words

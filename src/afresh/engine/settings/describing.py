@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from afresh.engine.settings.tables import TABLES, Settings
-from afresh.sources.secrets import HIDDEN
+from afresh.values.printable_text import hide_credentials
 from afresh.values.units import format_duration, format_rate, format_share, format_size_rate
 
 _WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
@@ -19,10 +18,6 @@ _WRITE: dict[tuple[str, str], Callable[[Any], str]] = {
     ("budget", "seconds"): format_share,
     ("plan", "caps"): format_rate,
 }
-
-
-# The password of an address (``//user:password@host``), or of a parameter (``password=…``).
-_PASSWORDS = re.compile(r"(?P<before>//[^/\s:@]*:)[^/\s]*(?=@)|(?P<name>password=)(?:'[^']*'|[^&\s]+)")
 
 
 def settings_as_dict(settings: Settings) -> dict[str, Any]:
@@ -38,7 +33,7 @@ def settings_as_dict(settings: Settings) -> dict[str, Any]:
     own = ("on_change", "benefit", "stale_cost", "objective", "update_cost", "decay")
     tables["source"] = [
         _table_as_dict(table.settings)
-        | {name: _without_passwords(getattr(table, name)) for name in own}
+        | {name: _without_credentials(getattr(table, name)) for name in own}
         | {"notify": ["hidden"] * len(table.notify)}
         for table in settings.sources
     ]
@@ -50,21 +45,21 @@ def settings_as_dict(settings: Settings) -> dict[str, Any]:
 def _table_as_dict(table: BaseModel) -> dict[str, Any]:
     plain = table.model_dump(mode="json")
     hidden = {key for key, field in type(table).model_fields.items() if not field.repr and plain[key]}
-    return {key: "hidden" if key in hidden else _without_passwords(value) for key, value in plain.items()}
+    return {key: "hidden" if key in hidden else _without_credentials(value) for key, value in plain.items()}
 
 
-def _without_passwords(value: Any) -> Any:
-    """Return a value in which the passwords of addresses are replaced by dots, in whatever setting they
+def _without_credentials(value: Any) -> Any:
+    """Return a value in which the credentials of addresses are replaced by dots, in whatever setting they
     stand.
 
-    >>> _without_passwords(["postgresql://me:secret@db/x?password=two", "host=db password='a b' user=me"])
-    ['postgresql://me:•••@db/x?password=•••', 'host=db password=••• user=me']
+    >>> _without_credentials(["postgresql://me:secret@db/x", {"feed": "https://a.test/?token=secret"}])
+    ['postgresql://me:•••@db/x', {'feed': 'https://a.test/?token=•••'}]
     """
     if isinstance(value, str):
-        return _PASSWORDS.sub(lambda found: f"{found['before'] or found['name']}{HIDDEN}", value)
+        return hide_credentials(value)
     if isinstance(value, Mapping):
-        return {key: _without_passwords(each) for key, each in value.items()}
-    return [_without_passwords(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _without_credentials(each) for key, each in value.items()}
+    return [_without_credentials(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def describe_changes(before: Settings, after: Settings) -> list[str]:
@@ -102,4 +97,4 @@ def _written(table: str, key: str, value: Any) -> str:
         return ", ".join(f"{name} {_written(table, key, each)}" for name, each in value.items()) or "none"
     if table == "run" and isinstance(value, float):
         return format_duration(value).replace(" ", "")
-    return str(_without_passwords(_WRITE.get((table, key), str)(value)))
+    return str(_without_credentials(_WRITE.get((table, key), str)(value)))

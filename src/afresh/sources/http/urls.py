@@ -7,6 +7,7 @@ from functools import lru_cache
 from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
 
 from afresh.values.errors import UsageError
+from afresh.values.printable_text import hide_credentials
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
@@ -85,12 +86,12 @@ def without_dots(url: str) -> str:
 
 
 def display_url(url: str) -> str:
-    """Return a URL for messages: at most 200 characters, without user and password.
+    """Return a URL for messages: at most 200 characters, without user, password and other credentials.
 
-    >>> display_url("http://user:pw@a.test/")
-    'http://a.test/'
+    >>> display_url("http://user:pw@a.test/?token=secret")
+    'http://a.test/?token=•••'
     """
-    bare = re.sub(r"(?<=//)[^/@]*@", "", url)
+    bare = hide_credentials(re.sub(r"(?<=//)[^/@]*@", "", url))
     return bare if len(bare) <= 200 else f"{bare[:199]}…"
 
 
