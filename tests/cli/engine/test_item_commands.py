@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK
-from tests.servers.site import Site, page
+from tests.servers.site import Answer, Seen, Site, page
 from tests.servers.threaded import sitemap
 
 
@@ -36,6 +36,25 @@ def test_a_document_that_cannot_be_read_is_an_error_and_not_kept(
     asked = len(site.seen)
     assert mirror("run", "--once", *QUICK).code == 0  # nothing is remembered of it
     assert len(site.seen) == asked
+
+
+def test_a_server_that_was_down_is_asked_again_by_the_next_command(mirror: Afresh, site: Site) -> None:
+    async def silent(_seen: Seen, answer: Answer) -> None:
+        answer.hang_up()
+
+    robots, site.routes["/robots.txt"] = site.routes["/robots.txt"], silent
+    add = (
+        "add",
+        "--sitemap",
+        f"{site.url}/map.xml",
+        "--allow-private",
+        "--set",
+        "source.web.first_rest=0.01s",
+    )
+    assert "robots.txt cannot be read" in mirror(*add).err
+    site.routes["/robots.txt"] = robots
+    ran = mirror(*add)
+    assert (ran.code, items(mirror)) == (0, 2), ran.err
 
 
 def test_what_can_be_read_is_added_beside_what_cannot(mirror: Afresh, site: Site) -> None:

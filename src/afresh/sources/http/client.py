@@ -215,8 +215,9 @@ class PoliteClient:
             limits = replace(self._limits, max_bytes=MAX_BYTES)
             return await self._send(Request(place, default_headers(self._settings), limits, cut=True), cost)
 
-        rules = await self._robots.rules(url, fetch)
-        self._throttle.set_crawl_delay(host_group(url), rules.crawl_delay_s(AGENT))
+        group = host_group(url)
+        rules = await self._robots.rules(url, fetch, lambda: self._throttle.backoff_s(group))
+        self._throttle.set_crawl_delay(group, rules.crawl_delay_s(AGENT))
         return rules
 
     async def close(self) -> None:
@@ -243,8 +244,10 @@ class PoliteClient:
         if rules.refused:
             return Fetched("refused", problem=with_remedy(rules.refused) if is_chosen else rules.refused)
         if rules.unreadable:
-            wait_s = max(0.0, rules.expires_s - self._context.clock.elapsed_s())
-            return Fetched("failed", retry_after_s=wait_s, problem=rules.unreadable)
+            clock = self._context.clock
+            wait_s = max(0.0, rules.expires_s - clock.elapsed_s())
+            problem = rules.problem(clock.elapsed_s(), clock.now_s())
+            return Fetched("failed", retry_after_s=wait_s, problem=problem)
         return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
 
     async def _send_authorised(self, request: Request, cost: RequestCost, *, may_have: bool) -> Reply:
