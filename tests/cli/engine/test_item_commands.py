@@ -75,7 +75,12 @@ def test_only_what_is_new_is_read(mirror: Afresh, site: Site) -> None:
 def test_add_says_that_run_must_be_allowed_too(mirror: Afresh, site: Site, tmp_path: Path) -> None:
     assert "needs --allow-private too" in mirror("add", f"{site.url}/a", "--allow-private").err
     settings = tmp_path / "afresh.toml"
-    settings.write_text(settings.read_text() + "allow_private = true\n")
+    given = mirror("add", f"{site.url}/a", "--allow-private").err
+    assert "or allow_private = true in the [[source]] table of afresh.toml" in given
+    settings.write_text("")  # the source is the default
+    shown = mirror("add", f"{site.url}/a", "--allow-private").err
+    assert "these three lines at the end of afresh.toml" in shown
+    settings.write_text("\n".join(line.strip() for line in shown.splitlines()[-3:]) + "\n")
     assert "needs --allow-private" not in mirror("add", f"{site.url}/b", "--allow-private").err
 
 
@@ -137,7 +142,10 @@ def test_leases_of_two_items_with_one_key_are_told_apart(shops: Afresh, tmp_path
     assert json.loads(shops("lease", "release", "leases.jsonl", "--json").out) == {"held": 2, "ended": []}
 
 
-REFUSED = "refused: 127.0.0.1 is a loopback address (allowed by --allow-private"
+REFUSED = (
+    "refused: 127.0.0.1 is a loopback address (allowed by --allow-private, or by allow_private = true in "
+    'the [[source]] table of afresh.toml with name = "web")'
+)
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])

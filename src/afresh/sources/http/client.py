@@ -194,7 +194,7 @@ class PoliteClient:
                 kind: FetchedKind = "refused" if error.refused else "failed"
                 return FinalResponse(url, Reply(), blocked=Fetched(kind, problem=str(error)))
             if reply.trouble == "private" and is_chosen:
-                reply = replace(reply, problem=with_remedy(reply.problem))
+                reply = replace(reply, problem=with_remedy(reply.problem, self._settings.name))
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
                 return FinalResponse(url, reply, headers, url if moved and seen else None, withheld=withheld)
@@ -242,7 +242,8 @@ class PoliteClient:
             return None
         rules = await self.robots_rules(url, cost)
         if rules.refused:
-            return Fetched("refused", problem=with_remedy(rules.refused) if is_chosen else rules.refused)
+            words = with_remedy(rules.refused, self._settings.name) if is_chosen else rules.refused
+            return Fetched("refused", problem=words)
         if rules.unreadable:
             clock = self._context.clock
             wait_s = max(0.0, rules.expires_s - clock.elapsed_s())
