@@ -138,13 +138,15 @@ def test_views_made_from_items_are_on_the_page_and_in_the_api(tmp_path: Path) ->
 
 def test_a_clock_on_a_page_is_named_with_the_line_that_leaves_it_out(tmp_path: Path) -> None:
     with engine_of(tmp_path) as engine:
-        engine.add([PLAIN])
+        pages = [PLAIN, f"{PLAIN}2"]
+        engine.add(pages)
         for hour in range(5):
             page = f"<p>{'text ' * 50}</p><b class=clock>{hour}:00</b>".encode()
-            engine.observe([Reported(PLAIN, NOW_S - 900 + hour, content=page, media_type="text/html")])
+            for url in pages:
+                engine.observe([Reported(url, NOW_S - 900 + hour, content=page, media_type="text/html")])
         with dashboard(engine) as web:
             (hint,) = web.get("/api/v1/status").json()["noise"]
-            assert (hint["line"], hint["example"]) == ('drop = [".clock"]', PLAIN)
+            assert (hint["line"], hint["items"]) == ('drop = [".clock"]', 2)
             assert "leave it out by drop = [&#34;.clock&#34;]" in web.get("/").text
 
 

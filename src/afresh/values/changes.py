@@ -26,6 +26,7 @@ _NOT_OF_THIS_FEED = "the cursor is not of this feed: it is of another store, or 
 _TOO_OLD = "the cursor is too old: later changes were dropped from the feed already ([feed] keep)"
 _CURSOR = re.compile(r"([0-9a-f]{1,12})-([0-9]{1,18})-([0-9a-f]{8})")
 _SHOWN = 80
+_HOW = "a cursor is a place in the feed, and comes with each change (afresh changes --json)"
 
 
 class FeedCursor(NamedTuple):
@@ -46,12 +47,13 @@ def read_feed_cursor(text: str) -> FeedCursor:
     FeedCursor(epoch=48879, number=17, check=5)
     >>> read_feed_cursor("17")
     Traceback (most recent call last):
-    afresh.values.errors.InputError: '17' is no cursor of a feed: give one that came with a change
+    afresh.values.errors.InputError: '17' is no cursor of a feed: a cursor is a place in the feed, \
+and comes with each change (afresh changes --json)
     """
     found = _CURSOR.fullmatch(text)
     if found is None:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-        raise InputError(f"{shown!r} is no cursor of a feed: give one that came with a change")
+        raise InputError(f"{shown!r} is no cursor of a feed: {_HOW}")
     epoch, number, check = found.groups()
     return FeedCursor(int(epoch, 16), int(number), int(check, 16))
 

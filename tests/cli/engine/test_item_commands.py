@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Afresh
 from tests.cli.engine.conftest import QUICK
-from tests.servers.site import Site, page
+from tests.servers.site import Answer, Seen, Site, page
 from tests.servers.threaded import sitemap
 
 
@@ -38,6 +38,25 @@ def test_a_document_that_cannot_be_read_is_an_error_and_not_kept(
     assert len(site.seen) == asked
 
 
+def test_a_server_that_was_down_is_asked_again_by_the_next_command(mirror: Afresh, site: Site) -> None:
+    async def silent(_seen: Seen, answer: Answer) -> None:
+        answer.hang_up()
+
+    robots, site.routes["/robots.txt"] = site.routes["/robots.txt"], silent
+    add = (
+        "add",
+        "--sitemap",
+        f"{site.url}/map.xml",
+        "--allow-private",
+        "--set",
+        "source.web.first_rest=0.01s",
+    )
+    assert "robots.txt cannot be read" in mirror(*add).err
+    site.routes["/robots.txt"] = robots
+    ran = mirror(*add)
+    assert (ran.code, items(mirror)) == (0, 2), ran.err
+
+
 def test_what_can_be_read_is_added_beside_what_cannot(mirror: Afresh, site: Site) -> None:
     documents = ("--sitemap", f"{site.url}/map.xml", "--feed", f"{site.url}/feed")
     ran = mirror("add", f"{site.url}/c", *documents, "--allow-private", "--json")
@@ -56,7 +75,12 @@ def test_only_what_is_new_is_read(mirror: Afresh, site: Site) -> None:
 def test_add_says_that_run_must_be_allowed_too(mirror: Afresh, site: Site, tmp_path: Path) -> None:
     assert "needs --allow-private too" in mirror("add", f"{site.url}/a", "--allow-private").err
     settings = tmp_path / "afresh.toml"
-    settings.write_text(settings.read_text() + "allow_private = true\n")
+    given = mirror("add", f"{site.url}/a", "--allow-private").err
+    assert "or allow_private = true in the [[source]] table of afresh.toml" in given
+    settings.write_text("")  # the source is the default
+    shown = mirror("add", f"{site.url}/a", "--allow-private").err
+    assert "these three lines at the end of afresh.toml" in shown
+    settings.write_text("\n".join(line.strip() for line in shown.splitlines()[-3:]) + "\n")
     assert "needs --allow-private" not in mirror("add", f"{site.url}/b", "--allow-private").err
 
 
@@ -118,7 +142,10 @@ def test_leases_of_two_items_with_one_key_are_told_apart(shops: Afresh, tmp_path
     assert json.loads(shops("lease", "release", "leases.jsonl", "--json").out) == {"held": 2, "ended": []}
 
 
-REFUSED = "refused: 127.0.0.1 is a loopback address (allowed by --allow-private"
+REFUSED = (
+    "refused: 127.0.0.1 is a loopback address (allowed by --allow-private, or by allow_private = true in "
+    'the [[source]] table of afresh.toml with name = "web")'
+)
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])

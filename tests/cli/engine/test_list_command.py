@@ -128,3 +128,19 @@ def test_wrong_options(mirror: Afresh, command: tuple[str, ...], words: str) -> 
     ran = mirror(*command)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_a_pattern_without_stars_that_matches_nothing_is_told_how_to_match(
+    mirror: Afresh, site: Site
+) -> None:
+    mirror("add", f"{site.url}/a")
+    assert "must match the whole key, as '*/a*' does" in mirror("list", "--match", "/a").err
+    assert "whole key" not in mirror("list", "--match", "*/b*").err
+
+
+def test_a_mistyped_key_and_cursor_are_helped(mirror: Afresh, site: Site) -> None:
+    mirror("add", f"{site.url}/page1.html")
+    for command in ("get", "why"):
+        assert f"did you mean '{site.url}/page1.html'?" in mirror(command, f"{site.url}/page1.htm").err
+    words = mirror("changes", "--since", "yesterday").err
+    assert "a cursor is a place in the feed, and comes with each change (afresh changes --json)" in words

@@ -16,6 +16,7 @@ from afresh.engine.settings.parsing import parse_settings
 
 PAGES = [f"https://h.test/{name}" for name in "abcd"]
 LINE = 'drop = [".clock"]'
+ADVICE = "if this part does not matter to you, leave it out by"
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_why_proposes_the_line(engine: Engine) -> None:
     (words,) = [words for words in engine.why(PAGES[0]).reasons if "small part" in words]
-    assert words == f"4 of its last 4 changes lie in one small part; leave it out by {LINE}"
+    assert words == f"4 of its last 4 changes lie in one small part; {ADVICE} {LINE}"
     assert not any("small part" in words for words in engine.why(PAGES[3]).reasons)
 
 
@@ -47,4 +48,10 @@ def test_status_names_the_source_the_line_and_an_example(engine: Engine) -> None
     (hint,) = status.noise
     assert (hint.source, hint.line, hint.items, hint.looked_at) == ("web", LINE, 3, 4)
     assert hint.example in PAGES[:3]
-    assert ("  web", hint.words) in status_rows(status, 1.0)
+    assert ("  noise? web", hint.words) in status_rows(status, 1.0)
+
+
+def test_the_only_part_that_ever_changed_in_one_item_alone_may_be_what_matters(engine: Engine) -> None:
+    engine.remove(PAGES[1:3])
+    assert not any("small part" in words for words in engine.why(PAGES[0]).reasons)
+    assert engine.status().noise == ()

@@ -59,6 +59,14 @@ def test_what_init_writes_is_the_default() -> None:
     [
         ("[budget", "not TOML"),
         ("[bugdet]", "line 1: unknown table 'bugdet': did you mean 'budget'?"),
+        ("# x\nallow_private = true\n", "line 2: allow_private is a setting of a [[source]]: write it below"),
+        (
+            "[run]\nallow_private = true",
+            "line 2: [run]: allow_private is a setting of a [[source]]: write it",
+        ),
+        ("[budget]\n[on_change]\nx = 1", "line 2: on_change is a setting of a [[source]]"),
+        ("requests = '2/s'", "line 1: requests is a setting of [budget]: write it below that line"),
+        ("x = 1", "line 1: unknown setting 'x', which stands above all tables"),
         ("[budget]\nrequests = '2'", "line 2: [budget] requests: '2' is not a rate"),
         (
             "[budget]\n\nrequest = '2/s'",

@@ -81,6 +81,56 @@ def test_a_host_whose_robots_txt_cannot_be_read_is_left_alone_with_a_reason() ->
     asyncio.run(run())
 
 
+def test_a_remembered_answer_says_that_it_is_remembered_and_until_when() -> None:
+    async def broken(_seen: Seen, answer: Answer) -> None:
+        await answer.send(b"", 500)
+
+    async def run() -> None:
+        clock = SetClock(1e9)
+        async with Site({"/robots.txt": broken}) as site:
+            lease, notes = lease_of(site.url + "/p"), b""
+            for words in (
+                "(status 500)",
+                "; remembered since 2001-09-09 01:46:40 UTC, asked for again from ",
+            ):
+                source = quick_source(SourceContext(clock=clock), respect_robots=True)
+                source.load_state(notes)
+                assert words in (await source.poll(lease)).problem
+                notes = source.save_state()
+                await source.close()
+            assert len(site.seen) == 1
+
+    asyncio.run(run())
+
+
+def test_a_server_that_gave_no_answer_is_asked_again_when_its_back_off_ends() -> None:
+    async def silent(_seen: Seen, answer: Answer) -> None:
+        answer.hang_up()
+
+    async def run() -> None:
+        clock = SetClock(1e9)
+        context = SourceContext(clock=clock, sleep=clock.sleep)
+        async with Site({"/robots.txt": silent, "/p": page(b"x")}) as site:
+            first, lease = (
+                quick_source(context, respect_robots=True, first_rest="10s", longest_rest="1d"),
+                lease_of(site.url + "/p"),
+            )
+            failed = await first.poll(lease)
+            assert "robots.txt cannot be read" in failed.problem
+            assert failed.retry_after_s == 10.0
+            rests, notes = first.backoffs(), first.save_state()
+            await first.close()
+            site.routes["/robots.txt"] = page(b"")
+            context = SourceContext(clock=clock, sleep=clock.sleep)
+            second = quick_source(context, respect_robots=True, first_rest="10s", longest_rest="1d")
+            second.load_state(notes, rests)
+            assert (await second.poll(lease)).kind == "content"
+            assert clock.slept == [10.0]
+            await second.close()
+
+    asyncio.run(run())
+
+
 def test_state_of_another_version_and_expired_back_offs_are_ignored() -> None:
     clock = SetClock()
     source = quick_source(SourceContext(clock=clock), longest_rest="1d", queue_time="0s")

@@ -64,6 +64,7 @@ def get(
     max_age_s, form = read_duration("--max-age", max_age, math.inf), _text_form(text, markdown)
     with open_project(sets, private_overrides(allow_private), reading=max_age is None) as engine:
         began_s, source = SystemClock().now_s(), known_source(engine, source)
+        _check_known(engine, key, source)
         versions = engine.versions(key, source=source)
         number = _version_number(versions, key, version)
         copy = engine.get(key, source=source, max_age_s=max_age_s, version=number)
@@ -90,6 +91,14 @@ def get(
                 print_content(shown(copy))
         if max_age is not None and version is None:
             _fail_if_old(engine, engine.store.items.get(key, source), max_age_s, began_s)
+
+
+def _check_known(engine: Engine, key: str, source: str | None) -> None:
+    """Raise ``UnknownItemError``, with a similar key, if there is no item ``key``."""
+    if engine.store.items.get(key, source) is None:
+        from afresh.engine.reporting.why import unknown_item
+
+        raise unknown_item(engine.store, engine.settings, key)
 
 
 def _address(engine: Engine, key: str, source: str | None) -> str:

@@ -136,7 +136,7 @@ def add(
     if failed is not None:
         raise failed
     if allow_private and not project.is_private_allowed():
-        print_note("'afresh run' needs --allow-private too, or allow_private = true in afresh.toml")
+        print_note(f"'afresh run' needs --allow-private too, or {project.where_private_is_allowed()}")
 
 
 def remove(

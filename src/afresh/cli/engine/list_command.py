@@ -69,7 +69,10 @@ def list_items(
         elif as_json:
             _print_json(found)
         else:
-            _print_lines(found, wanted, now_s, is_chosen=columns is not None)
+            number = _print_lines(found, wanted, now_s, is_chosen=columns is not None)
+            wider = f"*{(match or '').strip('*')}*"
+            if number == 0 and match and match != wider:
+                print_note(f"a pattern must match the whole key, as {wider!r} does for a part of it")
 
 
 def _write_table(found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], output: str) -> None:
@@ -102,10 +105,11 @@ def _print_json(found: Iterable[list[dict[str, Cell]]]) -> None:
 
 def _print_lines(
     found: Iterable[list[dict[str, Cell]]], columns: Sequence[str], now_s: float, *, is_chosen: bool
-) -> None:
-    """Print a line for each item below a line of titles. One column alone has no title, so that other
-    commands can read it by ``--file -``. In a terminal, lines of several columns are not wrapped: usual
-    columns (that nobody has chosen) are left out, and items are shortened. Files and pipes get all."""
+) -> int:
+    """Print a line for each item below a line of titles; return the number of items. One column alone has no
+    title, so that other commands can read it by ``--file -``. In a terminal, lines of several columns are not
+    wrapped: usual columns (that nobody has chosen) are left out, and items are shortened. Files and pipes get
+    all."""
     longest = None
     if sys.stdout.isatty() and len(columns) > 1:
         columns, longest = fit_columns(columns, shutil.get_terminal_size().columns, is_chosen=is_chosen)
@@ -119,6 +123,7 @@ def _print_lines(
         number += len(rows)
     if len(columns) > 1:
         print_note(format_count(number, "item"))
+    return number
 
 
 def fit_columns(columns: Sequence[str], width: int, *, is_chosen: bool) -> tuple[list[str], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -123,6 +124,21 @@ def private_overrides(allowed: bool) -> dict[str, str]:
 def is_private_allowed() -> bool:
     """Return whether the settings, without options, allow private addresses in every HTTP source."""
     return all(table.allow_private for table in _http_sources())
+
+
+def where_private_is_allowed() -> str:
+    """Return how ``afresh.toml`` allows private addresses. If it has no table of a source, show one."""
+    from afresh.engine.settings.parsing import FILE_NAME
+
+    try:
+        is_written = "source" in tomllib.loads(Path(FILE_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        is_written = False
+    if is_written:
+        return "allow_private = true in the [[source]] table of afresh.toml"
+    name = _http_sources()[0].name
+    table = f'\n  [[source]]\n  name = "{name}"\n  allow_private = true'
+    return f"these three lines at the end of afresh.toml, which has no [[source]] table yet:{table}"
 
 
 def _http_sources() -> list[HttpSettings]:

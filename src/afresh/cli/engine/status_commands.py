@@ -96,7 +96,7 @@ def status_rows(found: Status, set_per_s: float) -> list[tuple[str, str]]:
     rows += _hook_rows(found)
     rows += _notify_rows(found)
     rows += [(f"  {one.source}", one.words) for one in found.found_pages]
-    rows += [(f"  {hint.source}", hint.words) for hint in found.noise]
+    rows += [(f"  noise? {hint.source}", hint.words) for hint in found.noise]
     rows += [(f"  {one.source}", _describe_search(one)) for one in found.searches]
     rows += [
         (f"  {name}", f"outside its windows until {format_moment(opens_s)}")

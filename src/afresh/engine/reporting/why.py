@@ -16,7 +16,7 @@ from afresh.engine.reporting.item_snapshot import (
     mean_interval_s,
     take_snapshot,
 )
-from afresh.engine.reporting.noise_hints import changing_part_of, describe_part
+from afresh.engine.reporting.noise_hints import describe_part, shared_part_of
 from afresh.engine.reporting.rate_words import (
     LIMIT_DECIDES,
     TOO_OFTEN,
@@ -84,7 +84,7 @@ def explain_key(store: Store, settings: Settings, key: str, source: str | None, 
     """Explain the item ``key``, of ``source`` if it is given; raise ``UnknownItemError`` if there is none."""
     item = store.items.get(key, source)
     if item is None:
-        raise UnknownItemError(_unknown(store, settings, key))
+        raise unknown_item(store, settings, key)
     return explain(store, take_snapshot(store, settings, [item], now_s), item)
 
 
@@ -118,7 +118,7 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         reasons = [_SETTLED, *_holding(item, least_s, now_s, due=False)] if waits_for_cursor else reasons
         reasons += describe_jump(rate)
         reasons = explain_difference(reasons, rate, expected_rate(policy, row))
-        part = changing_part_of(store, item)
+        part = shared_part_of(store, item)
         reasons += [] if part is None else [describe_part(part)]
     else:
         reasons = _seen_reasons(seen, item, least_s, now_s)
@@ -158,8 +158,8 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
     )
 
 
-def _unknown(store: Store, settings: Settings, key: str) -> str:
-    """Return the message that there is no item ``key``, with a similar key or with how to add one."""
+def unknown_item(store: Store, settings: Settings, key: str) -> UnknownItemError:
+    """Return the error that there is no item ``key``, with a similar key or with how to add one."""
     known = [item.key for item in store.items.page(ItemQuery(), _KEYS_LOOKED_AT).items]
     known += [view.name for view in settings.views.tables]
     near = did_you_mean(key.replace('"', ""), known)
@@ -167,7 +167,7 @@ def _unknown(store: Store, settings: Settings, key: str) -> str:
         kinds = {table.settings.kind for table in settings.sources}
         listed = kinds and kinds.issubset(_LISTED_ALONE)
         near = ": rows and views are found by 'afresh run'" if listed else ": 'afresh add' makes one"
-    return f"there is no item {key!r}{near}"
+    return UnknownItemError(f"there is no item {key!r}{near}")
 
 
 def _weighing_views(settings: Settings, item: Item) -> list[str]:

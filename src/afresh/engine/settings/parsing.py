@@ -6,13 +6,15 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from afresh.engine.settings.hook_rules import HookRules
 from afresh.engine.settings.item_views import ItemViews, is_hook, parse_item_views
 from afresh.engine.settings.notify_rules import NotifyRules
 from afresh.engine.settings.overrides import DEFAULT_SOURCE, SettingWithOrigin, apply_setting
-from afresh.engine.settings.problems import ProblemList, find_place
+from afresh.engine.settings.problems import ProblemList, find_place, find_top_place
+from afresh.engine.settings.source_keys import is_source_setting, where_it_belongs
 from afresh.engine.settings.tables import TABLES, BudgetTable, Settings, SourceTable, Table
 from afresh.model.decay import decay_from
 from afresh.policy.adaptive.decayed_value import SCALABLE
@@ -44,8 +46,7 @@ def parse_settings(
     problems = ProblemList(name, text, origins)
     for table in raw:
         if table not in (*TABLES, *_ARRAYS):
-            near = did_you_mean(table, (*TABLES, *_ARRAYS))
-            problems.add(f"{find_place(name, text, table, '')}unknown table {table!r}{near}")
+            problems.add(_unknown_table(table, raw[table], name, text))
     listed = raw.get("source", [])
     if not (isinstance(listed, list) and all(isinstance(each, dict) for each in listed)):
         place = find_place(name, text, "source", "")
@@ -70,6 +71,20 @@ def parse_settings(
     return settings
 
 
+def _unknown_table(table: str, value: object, name: str, text: str) -> str:
+    """Return what is wrong with the unknown table or key ``table`` at the top level of the file."""
+    if isinstance(value, dict | list) and not is_source_setting(table):
+        near = did_you_mean(table, (*TABLES, *_ARRAYS))
+        return f"{find_place(name, text, table, '')}unknown table {table!r}{near}"
+    place = find_top_place(name, text, table)
+    tables = [key for key, model in TABLES.items() if table in model.model_fields]
+    if tables:
+        return f"{place}{table} is a setting of [{tables[0]}]: write it below that line"
+    if is_source_setting(table):
+        return f"{place}{where_it_belongs(table)}"
+    return f"{place}unknown setting {table!r}, which stands above all tables"
+
+
 def _checked(model: type[Table], table: object, key: str, problems: ProblemList) -> Table | None:
     """Return the settings of a table; None if they are wrong, with the reasons in ``problems``."""
     if not isinstance(table, dict):
@@ -77,7 +92,10 @@ def _checked(model: type[Table], table: object, key: str, problems: ProblemList)
         return None
     found = find_problems(model, table)
     for problem in found:
-        problems.add_of_table(key, problem)
+        is_elsewhere = problem.key not in model.model_fields and is_source_setting(problem.key)
+        problems.add_of_table(
+            key, replace(problem, words=where_it_belongs(problem.key)) if is_elsewhere else problem
+        )
     return None if found else model.model_validate(table)
 
 

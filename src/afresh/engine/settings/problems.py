@@ -66,6 +66,22 @@ def find_place(name: str, text: str, table: str, key: str) -> str:
     return f"{name}: "
 
 
+def find_top_place(name: str, text: str, key: str) -> str:
+    """Return where a key or table of the top level is, for error messages.
+
+    >>> find_top_place("afresh.toml", "# a\\nkey = 1", "key"), find_top_place("a.toml", "[[key]]", "key")
+    ('afresh.toml, line 2: ', 'a.toml, line 1: ')
+    """
+    is_header, is_key = (
+        re.compile(r"\s*\[+\s*[\"']?" + re.escape(key)),
+        rf"\s*[\"']?{re.escape(key)}[\"']?\s*=",
+    )
+    for number, line in enumerate(text.splitlines(), 1):
+        if is_header.match(line) or re.match(is_key, line):
+            return f"{name}, line {number}: "
+    return f"{name}: "
+
+
 def find_source_place(name: str, text: str, number: int, key: str) -> str:
     """Return where the ``[[source]]`` table with this number (from 0) sets ``key``: see ``find_place``."""
     lines = lines_of_table(text, "source", number)

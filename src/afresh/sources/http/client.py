@@ -194,7 +194,7 @@ class PoliteClient:
                 kind: FetchedKind = "refused" if error.refused else "failed"
                 return FinalResponse(url, Reply(), blocked=Fetched(kind, problem=str(error)))
             if reply.trouble == "private" and is_chosen:
-                reply = replace(reply, problem=with_remedy(reply.problem))
+                reply = replace(reply, problem=with_remedy(reply.problem, self._settings.name))
             location = reply.headers.get("location", "")
             if reply.status not in REDIRECTS or reply.trouble is not None or not location:
                 return FinalResponse(url, reply, headers, url if moved and seen else None, withheld=withheld)
@@ -215,8 +215,9 @@ class PoliteClient:
             limits = replace(self._limits, max_bytes=MAX_BYTES)
             return await self._send(Request(place, default_headers(self._settings), limits, cut=True), cost)
 
-        rules = await self._robots.rules(url, fetch)
-        self._throttle.set_crawl_delay(host_group(url), rules.crawl_delay_s(AGENT))
+        group = host_group(url)
+        rules = await self._robots.rules(url, fetch, lambda: self._throttle.backoff_s(group))
+        self._throttle.set_crawl_delay(group, rules.crawl_delay_s(AGENT))
         return rules
 
     async def close(self) -> None:
@@ -241,10 +242,13 @@ class PoliteClient:
             return None
         rules = await self.robots_rules(url, cost)
         if rules.refused:
-            return Fetched("refused", problem=with_remedy(rules.refused) if is_chosen else rules.refused)
+            words = with_remedy(rules.refused, self._settings.name) if is_chosen else rules.refused
+            return Fetched("refused", problem=words)
         if rules.unreadable:
-            wait_s = max(0.0, rules.expires_s - self._context.clock.elapsed_s())
-            return Fetched("failed", retry_after_s=wait_s, problem=rules.unreadable)
+            clock = self._context.clock
+            wait_s = max(0.0, rules.expires_s - clock.elapsed_s())
+            problem = rules.problem(clock.elapsed_s(), clock.now_s())
+            return Fetched("failed", retry_after_s=wait_s, problem=problem)
         return None if rules.allows(url, AGENT) else Fetched("refused", problem="robots.txt forbids it")
 
     async def _send_authorised(self, request: Request, cost: RequestCost, *, may_have: bool) -> Reply:

@@ -13,7 +13,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 NEVER = "never asked"
 NOT_AN_ADDRESS = "not an IP address"
-_REMEDY = " (allowed by --allow-private, or allow_private = true of its source)"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOW_32_BITS = 0xFFFFFFFF
 # Of Alibaba, Azure, Oracle, AWS and Google. Some of them are in public networks.
@@ -90,9 +89,16 @@ def address_problem(host: str, *, allow_private: bool) -> str:
     return ""
 
 
-def with_remedy(problem: str) -> str:
-    """Return the words for a refused address that the user chose, with the settings that allow it, if any."""
-    return problem if NEVER in problem else problem + _REMEDY
+def with_remedy(problem: str, source: str) -> str:
+    """Return the words for a refused address that the user chose, with what allows it, if anything does: an
+    option, or a setting of its ``source``, whose table may not be written yet.
+
+    >>> with_remedy("::1 is a loopback address", "web").partition(", or by ")[2]
+    'allow_private = true in the [[source]] table of afresh.toml with name = "web")'
+    """
+    table = f'the [[source]] table of afresh.toml with name = "{source}"'
+    remedy = f" (allowed by --allow-private, or by allow_private = true in {table})"
+    return problem if NEVER in problem else problem + remedy
 
 
 def _unwrap(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -2,7 +2,9 @@
 
 A missing file (4xx) allows everything (§2.3.1.3). A file that cannot be read (5xx, no reply, and 429, which
 means "not now") forbids everything (§2.3.1.4), unless older rules are known, which then stay valid. Such a
-file is requested again after a minute; this wait doubles with each failure, up to a day. A reply that is not
+file is requested again after a minute; this wait doubles with each failure, up to a day. If no reply came at
+all, the back-off of the host decides instead, and nothing is saved: a server that was down says nothing about
+its pages, and whoever has started it again does not want to wait for a minute. A reply that is not
 text (a server may send an image for every address) contains no rules. Only the first 512,000 bytes of a file
 are read, and of these only the groups for this program and for all."""
 
@@ -28,6 +30,7 @@ from afresh.sources.text_decoding import decode
 from afresh.values.backoff import Backoff
 from afresh.values.clock import Clock
 from afresh.values.errors import UsageError
+from afresh.values.formatting import format_moment
 
 RobotsNote: TypeAlias = tuple[str, float, str, str, int]
 """A saved robots.txt: (address, expiry in Unix seconds, text, why it is unreadable, number of failures)."""
@@ -58,7 +61,7 @@ class RobotsRules:
     If ``unreadable`` is not empty, it is the reason why no page may be requested now. If ``refused`` is not
     empty, it is the reason why no page may ever be requested (the address is private). ``failures`` counts
     consecutive failures to read the file. ``text`` is the content of the file, or empty if it is too long to
-    be saved."""
+    be saved. ``is_unanswered``: no reply came. ``is_loaded``: an earlier process read the file."""
 
     expires_s: float
     rules: Protego | None = field(default=None, repr=False)
@@ -66,6 +69,26 @@ class RobotsRules:
     refused: str = ""
     failures: int = 0
     text: str = field(default="", repr=False)
+    is_unanswered: bool = False
+    is_loaded: bool = False
+
+    def problem(self, now_s: float, unix_s: float) -> str:
+        """Return why the file is unreadable. ``unix_s`` is the same time as ``now_s``. If an earlier process
+        read it, the words say so, because no request is sent.
+
+        >>> robots = RobotsRules(70.0, unreadable="robots.txt cannot be read (status 503)", failures=1)
+        >>> robots.problem(10.0, 1000.0)
+        'robots.txt cannot be read (status 503)'
+        >>> replace(robots, is_loaded=True).problem(40.0, 1030.0).partition("); ")[2]
+        'remembered since 1970-01-01 00:16:40 UTC, asked for again from 1970-01-01 00:17:40 UTC on'
+        """
+        if not self.is_loaded:
+            return self.unreadable
+        again_s = unix_s + self.expires_s - now_s
+        since = format_moment(again_s - _RETRIES.wait_s(self.failures)) if self.failures else "an earlier run"
+        return (
+            f"{self.unreadable}; remembered since {since}, asked for again from {format_moment(again_s)} on"
+        )
 
     def allows(self, url: str, agent: str) -> bool:
         """Return whether ``agent`` may fetch ``url``, however its path is written.
@@ -146,7 +169,9 @@ def _unreadable(reply: Reply, now_s: float, before: RobotsRules | None) -> Robot
     if reply.trouble == "private":
         return RobotsRules(now_s + wait_s, refused=reply.problem, failures=failures)
     why = reply.problem or f"status {reply.status}"
-    return RobotsRules(now_s + wait_s, unreadable=f"robots.txt cannot be read ({why})", failures=failures)
+    words = f"robots.txt cannot be read ({why})"
+    lost = reply.host_is_down
+    return RobotsRules(now_s + wait_s, unreadable=words, failures=failures, is_unanswered=lost)
 
 
 def _is_text(reply: Reply) -> bool:
@@ -165,8 +190,11 @@ class RobotsCache:
         self._rules: OrderedDict[str, RobotsRules] = OrderedDict()
         self.fetching: dict[str, asyncio.Lock] = {}
 
-    async def rules(self, url: str, fetch: FetchFile) -> RobotsRules:
-        """Return the rules for ``url`` from the cache. If it has none, call ``fetch`` to get the file."""
+    async def rules(
+        self, url: str, fetch: FetchFile, backoff_s: Callable[[], float] = lambda: 0.0
+    ) -> RobotsRules:
+        """Return the rules for ``url`` from the cache. If it has none, call ``fetch`` to get the file. If
+        there is no reply, the file is not fetched again for ``backoff_s()``, the back-off of its host."""
         place = robots_url(url)
         known = self._valid(place)
         if known is not None:
@@ -179,6 +207,9 @@ class RobotsCache:
                 if known is None:
                     reply = await _follow_redirects(place, fetch)
                     known = await self._read(place, reply)
+                    if known.is_unanswered and (rest_s := backoff_s()) > 0:
+                        until_s = min(known.expires_s, self._clock.elapsed_s() + rest_s)
+                        known = replace(known, expires_s=until_s)
                     self._add(place, known)
                 return known
         finally:
@@ -215,7 +246,8 @@ class RobotsCache:
         notes: list[RobotsNote] = []
         left = _MOST_SAVED_CHARACTERS
         for place, rules in islice(reversed(self._rules.items()), _MOST_SAVED):
-            if not rules.refused and (rules.text or rules.rules is None) and len(rules.text) <= left:
+            is_told = not (rules.refused or rules.is_unanswered)
+            if is_told and (rules.text or rules.rules is None) and len(rules.text) <= left:
                 left -= len(rules.text)
                 notes.append(
                     (place, rules.expires_s + offset_s, rules.text, rules.unreadable, rules.failures)
@@ -227,7 +259,8 @@ class RobotsCache:
         for place, expires_s, text, unreadable, failures in notes:
             left_s = min(expires_s - self._clock.now_s(), DAY_S)
             if left_s > 0 and place not in self._rules:
-                self._add(place, restore_rules(self._clock.elapsed_s() + left_s, text, unreadable, failures))
+                rules = restore_rules(self._clock.elapsed_s() + left_s, text, unreadable, failures)
+                self._add(place, replace(rules, is_loaded=True))
 
     def _valid(self, place: str) -> RobotsRules | None:
         known = self._rules.get(place)

@@ -169,7 +169,7 @@ class HttpSettings(WebSettings):
         'refused: 127.0.0.1 is a loopback address'
         """
         problem = address_problem(urlsplit(key).hostname or "", allow_private=self.allow_private)
-        return with_remedy(f"refused: {problem}") if problem else ""
+        return with_remedy(f"refused: {problem}", self.name) if problem else ""
 
     @property
     def access_fingerprint(self) -> str:

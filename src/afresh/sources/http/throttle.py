@@ -28,10 +28,12 @@ _MOST_BACKOFFS = 10_000
 
 class HostBackoffError(Exception):
     """No request to the group may start for ``wait_s`` more seconds, longer than a poll may wait. ``spaced``
-    is True if the host did not fail, but the delay between its requests is that long."""
+    is True if the host did not fail, but the delay between its requests is that long. ``why`` is the
+    cause of the back-off."""
 
-    def __init__(self, group: str, wait_s: float, *, spaced: bool) -> None:
-        super().__init__(f"{group} rests for {format_duration(wait_s)} more")
+    def __init__(self, group: str, wait_s: float, *, spaced: bool, why: str = "") -> None:
+        cause = f" ({why}) before it is asked again" if why else ""
+        super().__init__(f"{group} rests for {format_duration(wait_s)} more{cause}")
         self.wait_s, self.spaced = wait_s, spaced
 
 
@@ -63,6 +65,13 @@ class HostThrottle:
             return 0.0
         rules = self._hosts.politeness(group, self._rules)
         return max(0.0, ready_s(host, rules) - self._context.clock.elapsed_s())
+
+    def backoff_s(self, group: str) -> float:
+        """Return the seconds until the back-off of ``group`` after failures ends; 0 without one."""
+        host = self._hosts.states.get(group)
+        if host is None or not host.failures:
+            return 0.0
+        return max(0.0, host.next_s - self._context.clock.elapsed_s())
 
     def set_crawl_delay(self, group: str, delay_s: float) -> None:
         host = self._hosts.states.get(group, HostState())
@@ -174,7 +183,8 @@ class HostThrottle:
                 queue.freed.clear()
                 await queue.freed.wait()
             elif wait_s > self._max_wait_s:
-                raise HostBackoffError(group, wait_s, spaced=not self._hosts.states[group].why)
+                why = self._hosts.states[group].why
+                raise HostBackoffError(group, wait_s, spaced=not why, why=why)
             else:
                 await self._context.sleep(wait_s)
 
