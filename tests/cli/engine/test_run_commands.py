@@ -108,3 +108,23 @@ def test_a_time_before_now_is_refused(mirror: Afresh) -> None:
     with open_engine() as engine, pytest.raises(UsageError, match="for_s is -1: give seconds from 0 on"):
         engine.run(for_s=-1)
     assert mirror("status").code == 0
+
+
+def test_a_run_without_items_names_the_command_that_adds_them(mirror: Afresh, site: Site) -> None:
+    assert "no items yet: add some with 'afresh add'" in mirror("run", "--for", "0.1s", *QUICK).err
+    mirror("add", f"{site.url}/a")
+    assert "no items yet" not in mirror("run", "--for", "0.1s", *QUICK).err
+
+
+def test_every_command_shows_the_same_budget_for_each_item(
+    mirror: Afresh, site: Site, tmp_path: Path
+) -> None:
+    site.routes["/list"] = site.routes["/a"]
+    write_settings(tmp_path, '[budget]\nrequests = "2/item/s"\n[[source]]\nname = "web"\n')
+    added = mirror("add", f"{site.url}/a", f"{site.url}/b", "--sitemap", f"{site.url}/list")
+    assert "/item/" in added.err
+    assert "for 2 items; to read now, give --set budget.requests=1/s" in added.err
+    whole = "4/s"
+    assert f"{whole} for 2 items" in mirror("run", "--for", "0.1s").err
+    assert whole in mirror("status").out
+    assert "2/item/s in requests" in mirror("config", "check").out

@@ -119,6 +119,10 @@ def add(
             added, more["polls"] = add_imported(engine, imported, source)
             new += added
         failed: ListingError | None = None
+        budget, counts = engine.settings.budget, engine.store.items.counts()
+        if listings and budget.each_item:
+            words = budget.describe_requests(sum(count.items for count in counts if count.status == "active"))
+            print_note(f"the budget is {words}; to read now, give --set budget.requests=1/s")
         try:
             if listings:
                 new += engine.add_listings(source=source, limit_s=float("inf"), **listings)

@@ -157,8 +157,12 @@ def _log_start(engine: Engine) -> None:
     counts, now_s = engine.store.items.counts(), SystemClock().now_s()
     groups = group_statuses(engine.store, counts, engine.settings, now_s)
     active = sum(group.items for group in groups)
-    asked, taken = engine.settings.budget.requests, sum(group.most_per_s for group in groups)
+    asked, taken = engine.settings.budget.of_items(active).requests, sum(group.most_per_s for group in groups)
     log_event(logging.INFO, "started", items=active, hosts=len(groups), budget_per_s=asked)
+    if engine.settings.budget.each_item:
+        log_event(logging.INFO, f"the budget is {engine.settings.budget.describe_requests(active)}")
+    if not counts and not _has_listings(engine):
+        log_event(logging.INFO, "there are no items yet: add some with 'afresh add'")
     if groups and taken < asked:
         problem = "the delays between requests to a host allow fewer requests than the budget"
         log_event(logging.WARNING, problem, budget_per_s=asked, absorbed_per_s=taken)
@@ -171,6 +175,14 @@ def _log_start(engine: Engine) -> None:
     else:
         for name, opens_s in closed.items():
             log_event(logging.INFO, f"outside its windows until {format_moment(opens_s)}", source=name)
+
+
+def _has_listings(engine: Engine) -> bool:
+    """Return whether a source finds its items itself, or in documents that were added."""
+    from afresh.engine.runner.listing_changes import read_listings
+
+    tables = [table.settings for table in engine.settings.sources]
+    return any(table.lists_items or read_listings(engine.store, table.name) for table in tables)
 
 
 def _print_first_due(engine: Engine, as_json: bool) -> None:

@@ -27,7 +27,7 @@ from afresh.values.errors import (
 )
 from afresh.values.formatting import format_bytes, format_count
 from afresh.values.printable_text import hide_credentials
-from afresh.values.units import format_size_rate
+from afresh.values.units import format_rate, format_size_rate
 
 if TYPE_CHECKING:
     from afresh.engine.reporting.lag_status import LagStatus
@@ -96,8 +96,8 @@ def _fail(problems: Sequence[str]) -> None:
 
 def _describe_budget(budget: BudgetTable) -> str:
     """Describe every limit of the budget that is set."""
-    each = " for each item" if budget.each_item else ""
-    parts = [f"{format_number(budget.requests)}/s in requests{each}"]
+    rate = format_rate(budget.requests)
+    parts = [f"{rate.replace('/', '/item/') if budget.each_item else rate} in requests"]
     if budget.bytes is not None:
         parts.append(f"{format_size_rate(budget.bytes)} in bytes")
     if budget.seconds is not None:

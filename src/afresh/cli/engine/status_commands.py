@@ -15,7 +15,7 @@ from afresh.cli.engine.project import OfSource, SetOptions, known_source, open_p
 from afresh.cli.options import PrintJson
 from afresh.cli.summary import format_number, print_json, print_report
 from afresh.values.formatting import format_bytes, format_count, format_moment
-from afresh.values.units import format_duration
+from afresh.values.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from afresh.engine.reporting.group_status import GroupStatus
@@ -190,13 +190,13 @@ def _describe_budget(found: Status, set_per_s: float) -> str:
     last) engine have different budgets, name both."""
     from afresh.engine.reporting.pulse import describe_use_of_requests, used_requests
 
-    words, run = f"{format_number(found.budget_per_s)}/s", found.run
+    words, run = format_rate(found.budget_per_s), found.run
     own = None if run is None else run.budget_per_s
     if run is not None and own is not None:
         running = run.state(found.time_s) == "running"
         if own != set_per_s:
             where, per_s = ("the settings say", set_per_s) if running else ("the last run had", own)
-            words += f" ({where} {format_number(per_s)}/s)"
+            words += f" ({where} {format_rate(per_s)})"
         if not math.isnan(used_requests(run)):
             words += f"; {describe_use_of_requests(run, 'this' if running else 'the last')}"
     return f"{words}; {format_count(found.spent_last_hour.requests, 'request')} in the last hour"

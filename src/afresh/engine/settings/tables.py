@@ -16,8 +16,9 @@ from afresh.engine.settings.receiver_rules import Webhooks
 from afresh.sources.registry import BUILT_IN, SourceKind
 from afresh.sources.settings import Size, SourceSettings
 from afresh.values.errors import one_of
+from afresh.values.formatting import format_count
 from afresh.values.objective_names import Measure, parse_target
-from afresh.values.units import parse_duration, parse_rate, parse_share, parse_size_rate
+from afresh.values.units import format_rate, parse_duration, parse_rate, parse_share, parse_size_rate
 
 
 def _reader(parse: Any) -> BeforeValidator:
@@ -100,6 +101,19 @@ class BudgetTable(Table):
         5.0
         """
         return self.model_copy(update={"requests": self.requests * max(items, 1)}) if self.each_item else self
+
+    def describe_requests(self, items: int) -> str:
+        """Describe the limit of requests, and what a limit for each item amounts to for ``items`` items.
+
+        >>> BudgetTable(requests="24/d", each_item=True).describe_requests(13)
+        '1/item/h: 13/h for 13 items'
+        >>> BudgetTable(requests="2/s").describe_requests(13)
+        '2/s'
+        """
+        if not self.each_item:
+            return format_rate(self.requests)
+        whole = f"{format_rate(self.of_items(items).requests)} for {format_count(items, 'item')}"
+        return f"{format_rate(self.requests).replace('/', '/item/')}: {whole}"
 
 
 class PlanTable(Table):
