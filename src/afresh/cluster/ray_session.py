@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -59,33 +58,31 @@ def ray_session(address: str | None) -> Iterator[ModuleType]:
     else:
         options["address"] = address
     is_ours = not ray.is_initialized()
-    try:
-        if is_ours:
-            with keep_signal_handlers():
-                ray.init(**options)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
-        where = f"at {address}" if address else "on this machine"
-        words = str(error).strip().splitlines()
-        raise ClusterError(
-            f"the Ray cluster {where} cannot be reached: {words[0] if words else type(error).__name__}"
-        ) from None
-    try:
-        yield ray
-    finally:
-        if is_ours:
-            ray.shutdown()
+    with ray_thread() as thread:
+        try:
+            if is_ours:
+                thread.submit(ray.init, **options).result()
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
+            where = f"at {address}" if address else "on this machine"
+            words = str(error).strip().splitlines()
+            raise ClusterError(
+                f"the Ray cluster {where} cannot be reached: {words[0] if words else type(error).__name__}"
+            ) from None
+        try:
+            yield ray
+        finally:
+            if is_ours:
+                ray.shutdown()
 
 
-@contextmanager
-def keep_signal_handlers() -> Iterator[None]:
-    """Keep this process's handlers of SIGINT and SIGTERM, which Ray replaces when it starts. Its own prints a
-    stack first and, on a busy machine, ends the process meanwhile, so that nothing could stop in order."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in before.items():
-            if handler is not None:  # None: it was not installed from Python
-                signal.signal(number, handler)
+def ray_thread() -> ThreadPoolExecutor:
+    """Return a thread in which ``ray.init`` is to be called. It must live as long as Ray is used.
+
+    In the main thread Ray would replace the handler of SIGTERM. Its own ends the process at once, with
+    another exit code, and nothing could be saved. In another thread it cannot set handlers, so that no signal
+    is lost, also while Ray starts. The processes that Ray starts end with the thread that started them.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix="ray")
 
 
 class HeadLostError(ClusterError):

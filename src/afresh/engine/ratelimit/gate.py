@@ -7,12 +7,14 @@ to it, and until the group's cap allows the request, if the settings have a cap 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from afresh.engine.ratelimit.budget_waits import BudgetWaits
 from afresh.engine.ratelimit.fleet_member import FleetMember
 from afresh.engine.ratelimit.outside_limit import OutsideLimit, Unlimited
 from afresh.engine.ratelimit.request_slots import SHORTEST_WINDOW_S, WINDOW_S, Limits, Slots, window_size
@@ -112,6 +114,7 @@ class Gate:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         # The last window that was reserved, and what is added to its Unix times to get elapsed seconds.
         self._last, self._offset_s = RequestWindow(-math.inf, -math.inf), 0.0
+        self._last_spacing_s = limits.spacing_s  # when the last window was reserved
         self._slots = Slots(limits)
         # Requests reserved and used in the last window; the slack as a share of the usual one.
         self._count, self._used, self._slack = 0, 0, 1.0
@@ -126,12 +129,18 @@ class Gate:
         self.requests = 0
         self.spent = NOTHING_SPENT
         self.waiting = 0
+        self.waits = BudgetWaits()
 
     async def admit(self, group: str) -> None:
-        """Wait until one more request to ``group`` may start; the caller must then start it at once."""
-        if group not in self._caps:
-            await self._admit(group)
-            return
+        """Wait until one more request to ``group`` may start; the caller must then start it at once. When the
+        run stops, the wait ends with ``CancelledError``; see ``BudgetWaits``."""
+        with self.waits.hold():
+            if group in self._caps:
+                await self._admit_capped(group)
+            else:
+                await self._admit(group)
+
+    async def _admit_capped(self, group: str) -> None:
         async with self._turns[group]:
             self._began_s[group] = await self._reservations.last_start_s(group)
             while (wait_s := self.ready_s(group) - self._clock.now_s()) > 0:
@@ -159,6 +168,13 @@ class Gate:
         """Wait until a reading of change counters may start. Unlike other requests it does not wait while
         bytes, seconds or money are paid off: nobody would know which views to refresh then. It counts as a
         request, and starts at least 1/rate after the last one."""
+        with self.waits.hold():
+            is_started = await self._start_reading(group)
+        if not is_started:
+            await self.admit(group)
+
+    async def _start_reading(self, group: str) -> bool:
+        """Return False if nothing is paid off any more, so that the reading waits like other requests."""
         while self._slots.debt_s > self._clock.elapsed_s():
             await self._claims.wait_until_open(group)
             now_s = self._clock.elapsed_s()
@@ -170,9 +186,9 @@ class Gate:
                 self._slots = self._slots.with_start(now_s)
                 self._began_s[group] = self._clock.now_s()
                 self.requests += 1
-                return
+                return True
             await asyncio.sleep(min(wait_s, _LONGEST_SLEEP_S))
-        await self.admit(group)
+        return False
 
     def _start(self) -> None:
         now_s = self._clock.elapsed_s()
@@ -210,11 +226,16 @@ class Gate:
             elif wait_s == math.inf:
                 await asyncio.shield(self._start_reserving())
             elif wait_s > _COARSE_S:
+                self.tell_wait(wait_s)
                 await asyncio.sleep(min(wait_s - _COARSE_S / 2, _LONGEST_SLEEP_S))
             elif wait_s > 0:
                 await asyncio.sleep(0)  # a timer would wake up too late, so the last 2 ms are waited busily
             else:
                 return
+
+    def tell_wait(self, wait_s: float, level: int = logging.WARNING) -> None:
+        """Log a line if the next request may be sent only in ``wait_s`` seconds, and that is long."""
+        self.waits.tell(wait_s, self._slots.limits.requests, is_paying=self.is_paying, level=level)
 
     def _window(self) -> tuple[int, float]:
         """Return a tuple (count, slack): how many requests to reserve, and how many seconds late they may
@@ -251,7 +272,7 @@ class Gate:
         self._took_s = min(self._clock.elapsed_s() - begun_s, WINDOW_S)
         follows = window.first_s <= math.nextafter(self._last.until_s + limits.spacing_s, math.inf)
         joined = follows and not limits.late_s
-        self._last, self._offset_s = window, offset_s
+        self._last, self._offset_s, self._last_spacing_s = window, offset_s, limits.spacing_s
         here = RequestWindow(window.first_s + offset_s, window.until_s + offset_s)
         self._slots = self._slots.with_window(here, joined=joined)
 
@@ -332,5 +353,8 @@ class Gate:
         if unused_s is not None:
             last_s = unused_s - self._slots.limits.spacing_s - self._offset_s
             await self._reservations.give_back(self._last, last_s)
+        elif self._slots.started_s - self._offset_s < self._last.first_s:
+            # No request started in the last window: it begins this long after what was reserved before it.
+            await self._reservations.give_back(self._last, self._last.first_s - self._last_spacing_s)
         if self._paying is not None:
             await self._paying

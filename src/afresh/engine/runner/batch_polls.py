@@ -6,6 +6,7 @@ are leased here, unless they are being polled. Items that are not in the answer 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,6 +52,10 @@ class BatchPolls:
             batch = await source.choose(lead.key, await self._weights(source))
             leases = await self._take_leases(lead, batch.keys, lease_s)
             found = await source.poll_batch(batch, leases)
+        except asyncio.CancelledError:
+            if self._context.gate.waits.has_cut():
+                await self._release([lease for lease in leases if lease is not lead])
+            raise
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
             log_event(logging.ERROR, "a source failed", source=source.name, item=lead.key, error=repr(error))
             found = [Fetched("failed", problem=f"the source raised {type(error).__name__}")] * len(leases)

@@ -7,6 +7,7 @@ are made before other polls, as soon as their group is ready.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -101,6 +102,7 @@ class Dispatcher:
                 await self._pause(min(left_s, _FULL_S))
                 continue
             if self._tasks.writer.is_full or gate.waiting >= ahead or wait_s > _AHEAD_S:
+                gate.tell_wait(wait_s, logging.INFO)
                 await self._wait_for_budget(min(left_s, wait_s if wait_s > _AHEAD_S else TICK_S))
                 continue
             bulks = self.choose(min(ahead, room))

@@ -9,7 +9,8 @@
 Decisions are made on one event loop. It calls the store in one thread (``ThreadedStore``), so that the calls
 keep their order. The pulse and the loading of very many items use other threads; every store allows this.
 A row is busy from its pick until its outcome is committed, so that this engine never polls it twice at once;
-the lease prevents polls by other engines. After a stop no poll starts; those under way end and are committed.
+the lease prevents polls by other engines. After a stop no poll starts. Those that wait for the
+budget give their leases back; the others end and are committed.
 """
 
 from __future__ import annotations
@@ -302,7 +303,9 @@ class Run:
         return words
 
     async def _finish(self, serving: Sequence[asyncio.Task[None]], *others: asyncio.Task[None]) -> None:
-        """Wait until all polls are committed and saved, or a second stop is requested; then close the run."""
+        """Wait until all polls are committed and saved, or a second stop is requested; then close the run.
+        Polls that wait for the budget end at once."""
+        self.context.gate.waits.end()
         deliveries = tuple(self._deliveries.values())
         for other in (*others, *(deliveries if self._stop.is_requested else ())):
             other.cancel()

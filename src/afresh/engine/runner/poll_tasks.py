@@ -57,7 +57,8 @@ class PollTasks:
         task.add_done_callback(self._end)
 
     async def poll(self, bulk: Bulk, leases: Sequence[Lease], *, may_choose: bool = True) -> None:
-        """Poll ``leases`` and pass the outcomes on. With ``may_choose``, the source may add items."""
+        """Poll ``leases`` and pass the outcomes on. With ``may_choose``, the source may add items. If the run
+        stops while the poll waits for the budget, the leases are given back."""
         context = self._context
         try:
             answers = await self._fetch(bulk, leases, may_choose=may_choose)
@@ -66,6 +67,11 @@ class PollTasks:
                 poll = context.recorder.decide(lease, fetched, context.clock.now_s(), audit=bulk.audit)
                 context.gate.record_cost(poll.spent)
                 self._writer.put(poll)
+        except asyncio.CancelledError:
+            if not context.gate.waits.has_cut():
+                raise
+            # The run stops, and the budget allows no request now: other engines may poll the items.
+            await context.store.run(context.store.sync.leases.release, leases)
         finally:
             self.leave(bulk.group_key)
 

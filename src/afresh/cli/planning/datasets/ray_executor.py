@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from afresh.cli.planning.datasets.executor import in_order
-from afresh.cluster.ray_session import keep_signal_handlers
+from afresh.cluster.ray_session import ray_thread
 from afresh.values.errors import AfreshError, InputError, UsageError
 from afresh.values.formatting import one_line
 from afresh.version import __version__
@@ -45,6 +45,7 @@ class RayExecutor:
 
     def __init__(self, address: str | None) -> None:
         self._ray = import_ray()
+        self._thread = ray_thread()
         # Ray itself would read the variable too, but refuses then what is meant for a Ray of its own.
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         self._address = None if address == "local" else _complete(address)
@@ -78,22 +79,28 @@ class RayExecutor:
             _refuse_unreachable(self._address)
             options = {"address": self._address}
         try:
-            with keep_signal_handlers():
-                ray.init(logging_level=logging.ERROR, log_to_driver=False, **options)
+            self._thread.submit(
+                ray.init, logging_level=logging.ERROR, log_to_driver=False, **options
+            ).result()
         except (ConnectionError, RuntimeError, ValueError) as error:
+            self._thread.shutdown()
             where = "on this machine" if self._address is None else f"to the cluster {self._address}"
             raise InputError(f"Ray did not start {where}: {one_line(error)}") from None
         try:
             self._refuse_other_versions()
         except BaseException:
-            ray.shutdown()
+            self._end()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._ray.shutdown()
+        self._thread.shutdown()
 
     def _refuse_other_versions(self) -> None:
         """Raise ``UsageError`` if a node of the cluster has no afresh, another version, or another Python."""
