@@ -131,13 +131,20 @@ def _shown_after(block: Block, blocks: list[Block]) -> str:
 
 
 def differences(step: Step) -> list[str]:
-    """Return the lines that the page shows and the block did not print.
+    """Return the lines that the page shows and the block did not print, and those that the block printed and
+    the page leaves out without a line ``…``.
 
     Figures differ from run to run: of each line only the words before the first wide gap are compared, and
     all numbers and texts of JSON are taken for equal. A line ``…`` stands for others.
     """
     printed = {_outline(line) for line in step.printed.splitlines()}
-    return [line for line in step.shown.splitlines() if line != "…" and _outline(line) not in printed]
+    shown = step.shown.splitlines()
+    missing = [line for line in shown if line != "…" and _outline(line) not in printed]
+    if not shown or "…" in shown:
+        return missing
+    outlines = {_outline(line) for line in shown}
+    left_out = [line for line in step.printed.splitlines() if line and _outline(line) not in outlines]
+    return missing + [f"not shown: {line}" for line in left_out]
 
 
 def _outline(line: str) -> str:
