@@ -59,7 +59,10 @@ def join_arrow_texts(parts: Sequence[Texts]) -> ArrowTexts:
 def encode_arrow_texts(parts: Sequence[Texts]) -> EncodedTexts:
     """Encode the rows of all ``parts`` without joining them."""
     chunks = pa.chunked_array([arrow_array(part) for part in parts], pa.large_string())
-    encoded = chunks.dictionary_encode().combine_chunks()
+    if len(chunks):
+        encoded = chunks.dictionary_encode().combine_chunks()
+    else:  # pyarrow 20 cannot combine no chunks
+        encoded = pa.array([], pa.large_string()).dictionary_encode()
     return EncodedTexts(encoded.indices.to_numpy(zero_copy_only=False), ArrowTexts(encoded.dictionary))
 
 
