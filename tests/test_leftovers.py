@@ -37,6 +37,8 @@ def inner(folder: Path, test: str, *options: str) -> subprocess.Popen[str]:
         text=True,
         stdout=subprocess.PIPE,
         process_group=0,
+        # A shell starts commands in the background with interrupts ignored, and so would this run be.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
