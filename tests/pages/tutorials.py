@@ -138,13 +138,23 @@ def differences(step: Step) -> list[str]:
     all numbers and texts of JSON are taken for equal. A line ``…`` stands for others.
     """
     printed = {_outline(line) for line in step.printed.splitlines()}
-    shown = step.shown.splitlines()
+    # Whether a value needs a second line depends on its figures.
+    shown = [line for line in step.shown.splitlines() if not _continues(line)]
     missing = [line for line in shown if line != "…" and _outline(line) not in printed]
     if not shown or "…" in shown:
         return missing
     outlines = {_outline(line) for line in shown}
-    left_out = [line for line in step.printed.splitlines() if line and _outline(line) not in outlines]
+    left_out = [
+        line
+        for line in step.printed.splitlines()
+        if line and not _continues(line) and _outline(line) not in outlines
+    ]
     return missing + [f"not shown: {line}" for line in left_out]
+
+
+def _continues(line: str) -> bool:
+    """Whether a line continues the value of the one before it, below its first column."""
+    return line.startswith(" " * 10)
 
 
 def _outline(line: str) -> str:

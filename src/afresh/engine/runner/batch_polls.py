@@ -54,13 +54,13 @@ class BatchPolls:
             found = await source.poll_batch(batch, leases)
         except asyncio.CancelledError:
             if self._context.gate.waits.has_cut():
-                await self._release([lease for lease in leases if lease is not lead])
+                await self.release([lease for lease in leases if lease is not lead])
             raise
         except Exception as error:  # noqa: BLE001  # a source's own defect must not end others' polls
             log_event(logging.ERROR, "a source failed", source=source.name, item=lead.key, error=repr(error))
             found = [Fetched("failed", problem=f"the source raised {type(error).__name__}")] * len(leases)
         pairs = list(zip(leases, found, strict=True))
-        await self._release([lease for lease, fetched in pairs if fetched is None])
+        await self.release([lease for lease, fetched in pairs if fetched is None])
         return [(lease, fetched) for lease, fetched in pairs if fetched is not None]
 
     async def _weights(self, source: BatchSource) -> Float64s | None:
@@ -97,10 +97,11 @@ class BatchPolls:
             self._scheduler.catch_up(lease, rows[lease.item_id], now_s)
         if lead.item_id in ids:
             return [lead, *taken]
-        await self._release([lead])
+        await self.release([lead])
         return list(taken)
 
-    async def _release(self, leases: Sequence[Lease]) -> None:
+    async def release(self, leases: Sequence[Lease]) -> None:
+        """Give leases back: their rows may be picked again, here or by another engine."""
         if leases:
             await self._store.run(self._store.sync.leases.release, leases)
             item_rows = self._scheduler.item_rows

@@ -71,7 +71,7 @@ class PollTasks:
             if not context.gate.waits.has_cut():
                 raise
             # The run stops, and the budget allows no request now: other engines may poll the items.
-            await context.store.run(context.store.sync.leases.release, leases)
+            await self._batch_polls.release(leases)
         finally:
             self.leave(bulk.group_key)
 
