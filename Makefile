@@ -83,7 +83,8 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
-slow: $(READY)
+slow: $(READY) chromium
+	$(INSTALL) '.[docs]'  # one of these tests builds the documentation
 	$(BIN)/python -m pytest --durations=10 -m slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not slow"
 
