@@ -1,5 +1,7 @@
 """What the items of a log tell together, learned from a sample: season, drift, jumps, and the prior.
 
+The prior is learned from the first items of the sample alone (``item_sample.prior_items``).
+
 ``learn_common`` learns it from the polls of the sampled items and from totals over all polls, which can be
 added over parts of the log (``PollTotals``). ``CommonBelief.estimate`` then estimates any part of the items
 on its own, so that parts give the same rates as the whole."""
@@ -24,6 +26,7 @@ from afresh.rates.estimator import (
 )
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.forgetting import weigh_by_age
+from afresh.rates.item_sample import prior_items
 from afresh.rates.likelihood import estimate_singly, grid_for, log_likelihood
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior, fit_gamma_table
@@ -142,7 +145,7 @@ def learn_common(
     season: bool | None = None,
     seeks_jumps: bool = True,
 ) -> CommonBelief:
-    """Learn what the items tell together from the polls of the ``sample``.
+    """Learn what the items tell together from the polls of the ``sample``, whose items are in its order.
     ``totals`` returns the totals over all polls in the operational time of a season. The other arguments are
     those of ``find_regime``. If no item was polled twice, one change a day is assumed."""
     if not sample.size:
@@ -161,6 +164,7 @@ def learn_common(
             belief, timed = replace(belief, jumps=jumps), weighed
     if timed.weight is None and math.isfinite(regime.horizon) and estimator.name == DEFAULT_METHOD:
         timed = weigh_by_age(timed, regime.horizon, everything.latest)
+    timed = timed.between(0, prior_items(timed.polls_per_item()))
     return replace(belief, prior=_learn_prior(timed, estimator, rates, weak))
 
 
