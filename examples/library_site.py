@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import time
 from hashlib import blake2b
 from html import escape
@@ -144,7 +145,11 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--speed", type=float, default=1.0)
     given = parser.parse_args()
-    with Site(given.port, given.speed) as site:
+    try:
+        site = Site(given.port, given.speed)
+    except OSError as error:
+        sys.exit(f"port {given.port}: {error.strerror}. Does the library run in another terminal already?")
+    with site:
         print(f"The library is at {site.address} until Ctrl-C.", flush=True)
         try:
             site.serve_forever()

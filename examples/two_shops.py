@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -113,7 +114,11 @@ def main() -> None:
     parser.add_argument("--speed", type=float, default=1.0)
     given = parser.parse_args()
     (one, other), speed = given.ports, given.speed
-    with Shop("A", one, speed) as first, Shop("B", other, speed) as second:
+    try:
+        first, second = Shop("A", one, speed), Shop("B", other, speed)
+    except OSError as error:
+        sys.exit(f"port {one} or {other}: {error.strerror}. Do the shops run in another terminal already?")
+    with first, second:
         print(f"Shop A is at {first.address} and shop B at {second.address} until Ctrl-C.", flush=True)
         beside = threading.Thread(target=second.serve_forever, daemon=True)
         beside.start()

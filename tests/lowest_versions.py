@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("web", "plots", "parquet", "fast", "postgres", "scrapy", "duckdb", "sqlalchemy")
+EXTRAS = (
+    *("web", "plots", "parquet", "fast", "postgres", "scrapy", "duckdb", "sqlalchemy"),
+    *("browser", "text", "notify", "objects"),
+)
 """The extras that users install. The tools of developers are always new."""
 
 

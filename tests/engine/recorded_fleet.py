@@ -158,6 +158,10 @@ class RecordedFleet:
         before = len(self.site.requests)
         until(lambda: len(self.site.requests) >= before + count, f"{count} more requests")
 
+    def wait_for_start(self, worker: Worker) -> None:
+        """Wait until an engine has joined the others. One that starts without its database ends in words."""
+        until(lambda: self._has_joined(worker), "the engine has started")
+
     def stop(self, worker: Worker) -> None:
         """Stop a worker in the middle of whatever it does, and record what it has leased."""
         worker.running.stop()
@@ -192,7 +196,8 @@ class RecordedFleet:
         # Hooks are called one at a time: on a busy machine, pages may change faster than they are told of it.
         self.site.stop_changes()
         until(lambda: not self.engine.store.events.waiting(), "the hooks are told", limit_s=10 * LIMIT_S)
-        until(lambda: all(map(self._has_joined, self.workers)), "every engine has started")
+        for worker in self.workers:
+            self.wait_for_start(worker)
         for worker in self.workers:
             worker.running.send_signal(signal.SIGTERM)
         for worker in self.workers:

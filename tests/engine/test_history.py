@@ -29,9 +29,10 @@ def pause(fleet: RecordedFleet, worker: Worker, _rng: np.random.Generator) -> No
     fleet.pause(worker, _LONG_PAUSE_S)
 
 
-def cut_network(_fleet: RecordedFleet, worker: Worker, rng: np.random.Generator) -> None:
+def cut_network(fleet: RecordedFleet, worker: Worker, rng: np.random.Generator) -> None:
     """Lose the next COMMIT or its answer, and keep the engine away from the database for a while."""
     assert worker.proxy is not None
+    fleet.wait_for_start(worker)
     worker.proxy.away_after_cut = True
     worker.proxy.cut = "after" if rng.random() < 0.7 else "before"
     Event().wait(0.5)
@@ -39,9 +40,10 @@ def cut_network(_fleet: RecordedFleet, worker: Worker, rng: np.random.Generator)
     worker.proxy.cut, worker.proxy.away = None, False
 
 
-def freeze_network(_fleet: RecordedFleet, worker: Worker, _rng: np.random.Generator) -> None:
+def freeze_network(fleet: RecordedFleet, worker: Worker, _rng: np.random.Generator) -> None:
     """Nothing arrives for longer than a lease lasts; then everything does."""
     assert worker.proxy is not None
+    fleet.wait_for_start(worker)
     worker.proxy.freeze()
     Event().wait(_LONG_PAUSE_S)
     worker.proxy.thaw()

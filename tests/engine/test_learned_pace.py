@@ -147,7 +147,7 @@ def test_the_pace_goes_with_the_claim_on_its_host(tmp_path: Path) -> None:
         await run.context.sources.inherit([group])
         known = run.context.sources.backoff("web", group)
         await run.close()
-        delay_s = RunGroups(run.context, site.time.now_s()).delay_s("web", group)
+        delay_s = RunGroups(run, site.time.now_s()).delay_s("web", group)
         return delay_s, None if known is None else known.pace
 
     with VirtualSite([0.0] * 2) as site, site.engine(tmp_path, settings=settings_of("8/s")) as engine:

@@ -23,16 +23,21 @@ from tests.pages.blocks import PAGES, ROOT, Block, blocks_of
 TUTORIALS = tuple(page for page in PAGES if PAGES[page].read_text().startswith("# Tutorial: "))
 """The pages that are typed through from their first line to their last."""
 
-_SERVER = re.compile(r"# in the second terminal\npython ~/afresh/(examples/\w+\.py)\n")
+_SERVER = re.compile(r"# in the second terminal\npython3 ~/afresh/(examples/\w+\.py)\n")
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 _SAID = {"library_site.py": ("127.0.0.1:8100",), "two_shops.py": ("127.0.0.1:8201", "127.0.0.1:8202")}
 """The addresses that the pages give to the servers; here they get free ports."""
 
-# The wheel is installed by test_package; a shell without a terminal prints 80 columns.
+# The wheel is installed by test_package, in an environment that it makes; a shell without a terminal prints
+# 80 columns.
 _HEAD = """\
 set -e -o pipefail
 exec 2>&1
 pip() { [ "$1" = install ]; }
+python3() {
+  [ "$1 $2" = "-m venv" ] || { command python3 "$@"; return; }
+  mkdir -p "$3/bin"; : > "$3/bin/activate"
+}
 """
 
 

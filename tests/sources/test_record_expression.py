@@ -104,7 +104,6 @@ def test_a_wrong_expression_is_refused_when_settings_are_read(
     ("setting", "text", "words"),
     [
         ("weight", "title", r"row 1, column title: is '.*': a weight is a number of 0 or more"),
-        ("weight", "cites", r"row 3, column cites: is '': a weight is a number"),
         ("weight", "price - 15", r"row 1, column price: is '10': a weight is a number of 0 or more"),
         ("weight", 'price / "list-price"', r"row 3: weight = .* is inf: it must be a number of 0 or more"),
         ("rate", "price / h / 'list-price'", r"row 3: rate = .* is inf"),
@@ -116,6 +115,10 @@ def test_a_record_of_which_it_cannot_be_computed_is_named(
 ) -> None:
     with pytest.raises(InputError, match=words):
         relation_of(world, **{setting: text})
+
+
+def test_a_record_with_an_empty_cell_has_the_weight_one(world: World) -> None:
+    assert relation_of(world, "cites + 5").weights[:4].tolist() == [13.0, 9.0, 1.0, 5.0]
 
 
 def test_expected_rates_rank_records_until_their_changes_are_known(world: World) -> None:

@@ -62,6 +62,9 @@ class RoutedItems(StoredItems):
     def counts(self) -> list[ItemCount]:
         return self._items.counts()
 
+    def polled_keys(self) -> dict[int, str]:
+        return self._items.polled_keys()
+
     def validators(self, item_id: int) -> dict[str, str]:
         return self._items.validators(item_id)
 

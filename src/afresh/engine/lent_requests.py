@@ -5,12 +5,16 @@ the burst of the budget allows (``request_slots``), and not before its host may 
 since the last request, after a back-off, and within the cap of the host. These times are shared through the
 store: the claim ``lent:HOST`` of a lender lasts until the host may be asked again. Other lenders leave the
 host alone until then, and a running engine follows these claims (``StoreWatcher``).
+
+An engine and lenders take turns at a host that both want. The next request to it can be lent ahead, because
+the engine starts its own in the moment in which the host may be asked, before anybody else could ask for a
+lease. After requests to a host were lent, it is the engine's turn for as many requests.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -47,12 +51,14 @@ _DELAYS_KEPT_S = 30.0  # the delays that robots.txt files ask for are read again
 
 class GroupStarts(Protocol):
     """When requests to groups may start. ``ready_s`` is the earliest start of the next request in Unix
-    seconds, ``delay_s`` the seconds between two requests, and ``ahead_s`` how many seconds ahead a request
-    must be planned at least."""
+    seconds, ``delay_s`` the seconds between two requests, and ``ahead_s`` how many seconds after its slot of
+    the budget a request may start. ``is_reserved``: whether the next request is that of a running engine, so
+    that none is lent now."""
 
     def ready_s(self, source: str, group: str) -> float: ...
     def delay_s(self, source: str, group: str) -> float: ...
     def ahead_s(self, source: str, group: str) -> float: ...
+    def is_reserved(self, source: str, group: str) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -60,8 +66,8 @@ class LendingPlan:
     """The requests that are lent in one call. ``first_s`` is the first free slot of the budget, and at most
     ``most`` slots are used, of which the last is at most ``ahead_s`` seconds after ``now_s``. ``starts_s``
     has the start of each admitted request. Of each group that has a delay, ``begin_s`` and ``last_s`` have
-    the starts of its first and last request, and ``busy_s`` the time until which it is busy. ``next_s`` is
-    the earliest time at which a group that was not admitted may be asked."""
+    the starts of its first and last request, ``requests`` their number, and ``busy_s`` the time until which
+    it is busy. ``next_s`` is the earliest time at which a group that was not admitted may be asked."""
 
     groups: GroupStarts
     limits: Limits
@@ -73,6 +79,7 @@ class LendingPlan:
     begin_s: dict[str, float] = field(default_factory=dict)
     last_s: dict[str, float] = field(default_factory=dict)
     busy_s: dict[str, float] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
     next_s: float = math.inf
 
     def without_limits(self, most: int) -> LendingPlan:
@@ -88,7 +95,7 @@ class LendingPlan:
     def clear(self) -> None:
         """Forget the requests that were admitted, because other items will be picked."""
         self.starts_s, self.next_s = [], math.inf
-        self.begin_s, self.last_s, self.busy_s = {}, {}, {}
+        self.begin_s, self.last_s, self.busy_s, self.requests = {}, {}, {}, Counter()
 
     def admit(self, source: str, group: str) -> bool:
         """Admit one more request to ``group``, if budget and group allow it; return whether they do."""
@@ -99,7 +106,8 @@ class LendingPlan:
         start_s = max(self.now_s, slot_s, ready_s)
         latest_s = max(self.now_s, slot_s) + self.groups.ahead_s(source, group)
         latest_s = max(latest_s, slot_s + self.limits.covered_s) + _ROUNDING_S
-        if start_s > latest_s:
+        is_reserved = group not in self.busy_s and self.groups.is_reserved(source, group)
+        if start_s > latest_s or is_reserved:
             self.next_s = min(self.next_s, start_s)
             return False
         self.starts_s.append(start_s)
@@ -107,6 +115,7 @@ class LendingPlan:
         if delay_s > 0:
             self.begin_s.setdefault(group, start_s)
             self.last_s[group], self.busy_s[group] = start_s, start_s + delay_s
+            self.requests[group] += 1
         return True
 
 
@@ -122,18 +131,23 @@ class _NoDelays:
     def ahead_s(self, _source: str, _group: str) -> float:
         return 0.0
 
+    def is_reserved(self, _source: str, _group: str) -> bool:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class StoredGroups:
     """``GroupStarts`` as far as the store knows them: ``busy_s`` has the times until which groups may not be
     asked, and ``asked_delays`` the seconds between requests that hosts ask for (Crawl-delay) or that were
-    learned. ``engine_groups`` are those to which a running engine may send requests at any time. At
+    learned. ``engine_groups`` are those to which a running engine may send requests at any time, and it is
+    the engine's turn at the groups ``reserved``. At
     ``left_s`` the last engine stopped, which may have sent requests to any group until then."""
 
     settings: Settings
     now_s: float
     busy_s: Mapping[str, float]
     engine_groups: frozenset[str]
+    reserved: frozenset[str]
     left_s: float
     asked_delays: Mapping[str, float]
 
@@ -146,6 +160,9 @@ class StoredGroups:
 
     def ahead_s(self, source: str, group: str) -> float:
         return FOLLOWED_S + self.delay_s(source, group) if group in self.engine_groups else 0.0
+
+    def is_reserved(self, _source: str, group: str) -> bool:
+        return group in self.reserved
 
 
 def group_delay_s(settings: Settings, source: str, group: str, asked_s: float = 0.0) -> float:
@@ -163,18 +180,20 @@ class LentRequests:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._worker = f"lender:{uuid4().hex}"
+        self._turns_s: dict[str, float] = {}  # until when it is the engine's turn, after many lent requests
         self._delays: Mapping[str, float] = {}
         self._delays_read_s = -math.inf
 
     def read(self, settings: Settings, now_s: float) -> StoredGroups:
         """Return when the groups of all items may be asked."""
-        busy_s, engines = dict[str, float](), set()
+        busy_s, engines = dict[str, float](), set[str]()
         for claim in self._store.fleet.claims(now_s):
             kind, _, group = claim.name.partition(":")
             if kind == LENT_GROUPS:
                 busy_s[group] = claim.until_s
             elif kind == "group":
                 engines.add(group)
+        reserved = engines & (busy_s.keys() | {group for group, end in self._turns_s.items() if end > now_s})
         for _, rest in read_backoffs(self._store, settings, now_s):
             busy_s[rest.group] = max(rest.until_s, busy_s.get(rest.group, now_s))
         for group, cap in settings.plan.caps.items():
@@ -186,7 +205,7 @@ class LentRequests:
             delays[group] = max(1.0 / per_s, delays.get(group, 0.0))
         # If the clock was set back, the time at which the last engine stopped lies in the future.
         left_s = min(float(left), now_s) if left else -math.inf
-        return StoredGroups(settings, now_s, busy_s, frozenset(engines), left_s, delays)
+        return StoredGroups(settings, now_s, busy_s, frozenset(engines), frozenset(reserved), left_s, delays)
 
     def _crawl_delays(self, settings: Settings) -> Mapping[str, float]:
         now_s = self._clock.elapsed_s()
@@ -204,6 +223,10 @@ class LentRequests:
         taken = set()
         for until_s, groups in by_time.items():
             taken.update(self._take(groups, now_s, until_s))
+        self._turns_s = {group: end_s for group, end_s in self._turns_s.items() if end_s > now_s}
+        for group, until_s in plan.busy_s.items():
+            if plan.requests[group] > 1:  # otherwise its claim in the store says it
+                self._turns_s[group] = until_s + plan.last_s[group] - plan.begin_s[group]
         starts = {group: start_s for group, start_s in plan.last_s.items() if group in caps}
         if starts:
             named = {CAPPED_STARTS + group: repr(start_s).encode() for group, start_s in starts.items()}

@@ -1,5 +1,7 @@
 """What the items of a log tell together, learned from a sample: season, drift, jumps, and the prior.
 
+The prior is learned from the first items of the sample alone (``item_sample.prior_items``).
+
 ``learn_common`` learns it from the polls of the sampled items and from totals over all polls, which can be
 added over parts of the log (``PollTotals``). ``CommonBelief.estimate`` then estimates any part of the items
 on its own, so that parts give the same rates as the whole."""
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from afresh.rates.either_rate import either_rate
 from afresh.rates.estimator import (
     DEFAULT_METHOD,
     Estimator,
@@ -24,11 +27,17 @@ from afresh.rates.estimator import (
 )
 from afresh.rates.estimators.grid_posterior import GridPosterior, GridState
 from afresh.rates.forgetting import weigh_by_age
+from afresh.rates.item_sample import prior_items
 from afresh.rates.likelihood import estimate_singly, grid_for, log_likelihood
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior, fit_gamma_table
 from afresh.rates.season import Season
-from afresh.rates.sharp_changes import LearnedJumps, SharpChanges, find_sharp_changes, learn_jumps
+from afresh.rates.sharp_changes import (
+    LearnedJumps,
+    SharpChanges,
+    find_sharp_changes,
+    learn_jumps,
+)
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.results import RateEstimates
 
@@ -116,9 +125,7 @@ class CommonBelief:
         horizon = math.inf if timed.weight is not None else self.regime.horizon
         if isinstance(self.prior, GridState) and groups is None:
             weighed = timed if math.isinf(horizon) else weigh_by_age(timed, horizon, self.latest)
-            kind = np.zeros(polls.items, dtype=np.int64)
-            answers = estimate_with_grid(GridPosterior(self.rates), weighed, self.prior, kind, level, told)
-            found = RateEstimates(*answers, polls.polls_per_item(), polls.changes_per_item(), DEFAULT_METHOD)
+            found = self._by_prior(weighed, self.prior, level, told)
         else:
             found = estimate_polls(
                 timed,
@@ -129,7 +136,40 @@ class CommonBelief:
                 horizon=horizon,
                 latest=self.latest,
             )
+        if sharp is not None and isinstance(self.prior, GridState) and sharp.doubtful.size:
+            found = self._with_doubt(found, replace(timed, weight=None), sharp, self.prior, level, told)
         return replace(found, polls=polls.polls_per_item(), changes=polls.changes_per_item()), sharp
+
+    def _by_prior(
+        self, weighed: PollTable, prior: GridState, level: float, told: Float64s | None
+    ) -> RateEstimates:
+        kind = np.zeros(weighed.items, dtype=np.int64)
+        answers = estimate_with_grid(GridPosterior(self.rates), weighed, prior, kind, level, told)
+        counts = weighed.polls_per_item(), weighed.changes_per_item()
+        return RateEstimates(*answers, *counts, DEFAULT_METHOD)
+
+    def _with_doubt(
+        self,
+        found: RateEstimates,
+        timed: PollTable,
+        sharp: SharpChanges,
+        prior: GridState,
+        level: float,
+        told: Float64s | None,
+    ) -> RateEstimates:
+        """Return ``found`` with other estimates for the items whose rate may have jumped or not."""
+        which = sharp.doubtful
+        jumped = sharp.weigh_if_jumped(timed)
+        steady = replace(jumped, weight=None)
+        if math.isfinite(self.regime.horizon):
+            steady = weigh_by_age(steady, self.regime.horizon, self.latest)
+        own = None if told is None else told[which]
+        if_steady = self._by_prior(steady, prior, level, own)
+        if_jumped = self._by_prior(jumped, prior, level, own)
+        either = either_rate(if_steady, if_jumped, sharp.probability[which], level)
+        rate, low, high = found.rate.copy(), found.low.copy(), found.high.copy()
+        rate[which], low[which], high[which] = either.rate, either.low, either.high
+        return replace(found, rate=rate, low=low, high=high)
 
 
 def learn_common(
@@ -142,7 +182,7 @@ def learn_common(
     season: bool | None = None,
     seeks_jumps: bool = True,
 ) -> CommonBelief:
-    """Learn what the items tell together from the polls of the ``sample``.
+    """Learn what the items tell together from the polls of the ``sample``, whose items are in its order.
     ``totals`` returns the totals over all polls in the operational time of a season. The other arguments are
     those of ``find_regime``. If no item was polled twice, one change a day is assumed."""
     if not sample.size:
@@ -161,6 +201,7 @@ def learn_common(
             belief, timed = replace(belief, jumps=jumps), weighed
     if timed.weight is None and math.isfinite(regime.horizon) and estimator.name == DEFAULT_METHOD:
         timed = weigh_by_age(timed, regime.horizon, everything.latest)
+    timed = timed.between(0, prior_items(timed.polls_per_item()))
     return replace(belief, prior=_learn_prior(timed, estimator, rates, weak))
 
 

@@ -1,7 +1,9 @@
 """A sample of the items of a log, chosen by a hash of their keys: the same in whatever order they come.
 
-Season, drift, jumps and priors are learned from these items, so that a log that is estimated in parts on many
-machines gets the same rates as one that is read at once."""
+Season, drift and jumps are learned from these items, so that a log that is estimated in parts on many
+machines gets the same rates as one that is read at once. Priors are learned from the first of them only
+(``prior_items``), so many that more would hardly change a prior, and so few that ``afresh why`` can read them
+from a store each time: both find the same."""
 
 from __future__ import annotations
 
@@ -15,6 +17,9 @@ from afresh.rates.poll_table import PollTable
 from afresh.values.arrays import Ints
 
 SAMPLED = 50_000  # items
+FEWEST_OF_PRIOR, MOST_OF_PRIOR = 100, 2000  # items with polls from which priors are learned
+POLLS_OF_PRIOR = 20_000  # no more polls are needed, if the fewest items have them
+POLLS_OF_ITEM = 200  # of an item with more polls, only so many count for this number
 Hashes = npt.NDArray[np.uint64]
 
 
@@ -47,6 +52,19 @@ def sample_keys(keys: Sequence[str], number: int = SAMPLED) -> Ints:
         chosen = np.arange(hashes.size)
     order = sorted(chosen.tolist(), key=lambda at: (int(hashes[at]), keys[at]))
     return np.array(order[:number], dtype=np.int64)
+
+
+def prior_items(polls_per_item: Ints) -> int:
+    """Return how many items from the beginning of a sample priors are learned from, given the number of polls
+    of each: enough items with polls, or all.
+
+    >>> prior_items(np.array([3] * 5000)), prior_items(np.array([0, 900] * 5000)), prior_items(np.array([2]))
+    (2000, 200, 1)
+    """
+    items = np.cumsum(polls_per_item > 0)
+    polls = np.cumsum(np.minimum(polls_per_item, POLLS_OF_ITEM))
+    enough = (items >= MOST_OF_PRIOR) | ((items >= FEWEST_OF_PRIOR) & (polls >= POLLS_OF_PRIOR))
+    return int(enough.argmax()) + 1 if enough.any() else polls_per_item.size
 
 
 def polls_of_sample(polls: PollTable, items: Ints) -> PollTable:

@@ -142,6 +142,9 @@ class StoredItems(Protocol):
     def counts(self) -> list[ItemCount]:
         """Return the number of items per source, group and status, which a store keeps up to date."""
 
+    def polled_keys(self) -> dict[int, str]:
+        """Return a dictionary from item id to key of all items that were polled."""
+
     def edits(self, after: int) -> Edits:
         """Return the items that ``change`` and ``remove`` edited after the edit with the number ``after``.
 

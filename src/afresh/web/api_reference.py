@@ -36,10 +36,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """A type that operations refer to by its name."""
+    """A type that operations refer to by its name. ``further`` is the rest of its description, after
+    the first sentence."""
 
     name: str
-    description: str
+    first_sentence: str
+    further: str
     fields: tuple[FieldRow, ...]
 
 
@@ -56,9 +58,19 @@ def list_types(description: Node) -> list[NamedType]:
     """Return the named types of an OpenAPI description, sorted by name."""
     schemas: Mapping[str, Node] = description.get("components", {}).get("schemas", {})
     return [
-        NamedType(name, one.get("description", ""), tuple(_fields(one)))
+        NamedType(name, *split_first_sentence(one.get("description", "")), tuple(_fields(one)))
         for name, one in sorted(schemas.items())
     ]
+
+
+def split_first_sentence(text: str) -> tuple[str, str]:
+    """Return a tuple (first sentence, all others) of a description, without its line breaks.
+
+    >>> split_first_sentence("One change. ``cursor`` is the place\\nafter it.")
+    ('One change.', '``cursor`` is the place after it.')
+    """
+    first, mark, further = " ".join(text.split()).partition(". ")
+    return first + mark.rstrip(), further
 
 
 def describe_type(schema: Node) -> str:

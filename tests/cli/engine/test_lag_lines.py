@@ -49,21 +49,28 @@ def test_targets_are_checked_beforehand(mirror: Afresh, tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
     assert "not known yet" in mirror("config", "check").out
     fill(tmp_path)
-    checked = " ".join(mirror("config", "check").out.split())
+    mistyped = mirror("config", "check", "--json")
+    assert mistyped.code == 2
+    told = json.loads(mistyped.out)
+    words = "source house: no view is named like 'dayly'"
+    assert (told["unmatched_target_lags"], told["problems"]) == ([words], [f"afresh.toml, line 8: {words}"])
+    write_settings(tmp_path, SETTINGS.replace(', "dayly" = "1h"', ""))
+    found = mirror("config", "check")
+    assert found.code == 0
+    checked = " ".join(found.out.split())
     assert "3 targets" in checked
     # To see a change takes 15 s, a refresh 8 s: more than 20 s. At 300 s/h 40 s are paid off in 8 minutes.
     assert "c no budget keeps its target of 20 s" in checked
     assert "b its target of 5 m does not fit" in checked
     assert "[budget] seconds =" in checked
     assert " a its target" not in checked
-    assert "source house: no view is named like 'dayly'" in checked
     told = json.loads(mirror("config", "check", "--json").out)
     assert told["target_lags"]["targets"] == 3
     assert [(each["item"], each["least_s"]) for each in told["target_lags"]["unfit"]] == [
         ("b", 20),
         ("c", 23),
     ]
-    assert told["unmatched_target_lags"] == ["source house: no view is named like 'dayly'"]
+    assert (told["unmatched_target_lags"], told["problems"]) == ([], [])
     status = json.loads(mirror("status", "--json").out)
     assert [each["item"] for each in status["target_lags"]["unfit"]] == ["b", "c"]
     objectives = {view["item"]: view["objective"] for view in status["views"]}

@@ -15,12 +15,13 @@ from afresh.cli.planning.poll_log_rates import estimate_log
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
-from afresh.engine.reporting import item_snapshot, own_rates
+from afresh.engine.reporting import item_snapshot
 from afresh.engine.reporting.export import write_polls
 from afresh.engine.reporting.item_snapshot import estimate_items, take_snapshot
 from afresh.engine.reporting.own_rates import OwnRate
 from afresh.engine.reporting.rate_words import TOO_OFTEN, explain_difference
 from afresh.engine.settings.parsing import parse_settings
+from afresh.rates import item_sample
 from afresh.rates.estimator import estimate_polls
 from afresh.rates.poll_table import polls_from_times
 from afresh.rates.sharp_changes import find_sharp_changes
@@ -106,20 +107,22 @@ def test_of_some_hundred_items_with_few_polls_why_and_estimate_show_the_same(
         assert engine.why(key).rate_per_s == pytest.approx(rates[key][0], rel=1e-6)
 
 
-def test_of_many_items_a_sample_tells_what_all_tell_together(
+def test_of_more_items_than_the_sample_why_and_estimate_show_the_same(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_rates, "MOST", 100)
+    """Both learn the prior from the same items, by the hashes of their keys. With samples of their own they
+    differed by 13 to 16 % in the median."""
+    monkeypatch.setattr(item_sample, "MOST_OF_PRIOR", 150)
     keys = [f"https://many/{number}" for number in range(300)]
-    engine.add(keys)
+    engine.add([*keys, *(f"https://never/{number}" for number in range(200))])
     observe_few(engine, keys, seed=4)
     write_polls(engine.store, str(tmp_path / "polls.csv"))
     rates = estimate_file(tmp_path / "polls.csv")
-    every, spread = engine.why(keys[7]).rate_per_s, 0.25
-    assert every == pytest.approx(rates[keys[7]][0], rel=spread)
+    for key in keys[:9]:
+        assert engine.why(key).rate_per_s == pytest.approx(rates[key][0], rel=0.01)
     monkeypatch.setattr(item_snapshot, "_LOADED_WHOLE", 100)  # as in a store with thousands of items
-    some = engine.why(keys[7]).rate_per_s
-    assert some == pytest.approx(rates[keys[7]][0], rel=spread)
+    for key in keys[:9]:
+        assert engine.why(key).rate_per_s == pytest.approx(rates[key][0], rel=0.01)
 
 
 def test_a_guess_counts_while_polls_are_few(engine: Engine) -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.sources.parsing.small_texts import SMALL_TEXTS
+
 from afresh.engine.receiving.webhooks import find_keys
 from afresh.policy.families import families_of
 from afresh.sources.change_detection import Recipe, normalise
@@ -94,6 +96,7 @@ PARSERS: Mapping[str, Callable[[bytes], Any]] = {
     "API HTML": lambda data: read_list(data[:SMALL_MARKED_UP_BYTES], "text/html", MARKED_UP["html"]),
     "API XML": lambda data: read_list(data[:SMALL_MARKED_UP_BYTES], "text/xml", MARKED_UP["xml"]),
     **{recipe: normalised(recipe) for recipe in RECIPES},
+    **SMALL_TEXTS,
 }
 
 # What the inputs of attackers repeat.
@@ -154,6 +157,34 @@ UNITS = [
         b"\n",
     ),
     *(b"12 visitors online ", b"\xc3\xa9", b"\xff", b"\0", gzip.compress(b"x" * 1_000)),
+    *(b"a: &a [*a]\n", b"- {<<: [*a, *a]}\n", b"- ", b"? ", b"!!", b"item,weight\n", b"a,1\n"),
+    *(
+        b"1 0 obj\n<< /Kids [1 0 R] >>\nendobj\n",
+        b"stream\n",
+        b"<<",
+        b"(",
+        b"%41",
+        b"/..",
+        b"/%2e",
+        b"?a=",
+        b"&token=",
+    ),
+    *(
+        b"<x>; rel=next, ",
+        b'"d";q=1;w=1, ',
+        b"r=1;t=1,",
+        b"t=1,v1=ab,",
+        b"//u:p@",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+    ),
+    *(
+        b"WARC/1.1\r\n",
+        b"Content-Length: 1\r\n",
+        b"PK\x03\x04",
+        b"<outline xmlUrl='x'>",
+        b"=?utf-8?q?a?=",
+        b"\xe2\x80\xae",
+    ),
 ]
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.parsing.attacks import PARSERS, UNITS, found_in_the_wild, peak_memory_kb
+from tests.sources.parsing.beside import PARSERS_BESIDE, peak_memory_beside_kb
 
-from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError
+from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError, budget_for_size
 from afresh.sources.parsing.parser_pool import ParserPool
 
 # The worst small inputs known take 0.2 s of a slow processor and 20 MB.
@@ -57,6 +60,46 @@ def test_attacks_that_are_small_cost_little(parser: str, data: bytes) -> None:
 @settings(max_examples=3_000, derandomize=False)
 def test_many_attacks_that_are_small_cost_little(parser: str, data: bytes) -> None:
     judge(parser, data)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ParserPool]:
+    """Parser processes that give up soon."""
+    with ParserPool(1, lambda size: replace(budget_for_size(size), processor_s=2.0)).joined() as made:
+        yield made
+
+
+def judge_beside(pool: ParserPool, parser: str, data: bytes) -> None:
+    with suppress(ParseBudgetError):
+        assert pool.parse_here(peak_memory_beside_kb, data, parser, small=0) < MOST_CHILD_MEMORY_KB
+
+
+@pytest.mark.parametrize("parser", PARSERS_BESIDE)
+def test_attacks_on_parsers_that_never_run_here_keep_to_their_budget(parser: str, pool: ParserPool) -> None:
+    attacked = attacks.filter(lambda data: len(data) > 100)
+
+    @given(data=attacked)
+    @settings(max_examples=4)
+    def attack(data: bytes) -> None:
+        judge_beside(pool, parser, data)
+
+    attack()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parser", PARSERS_BESIDE)
+def test_many_attacks_on_parsers_that_never_run_here_keep_to_their_budget(
+    parser: str, pool: ParserPool
+) -> None:
+    for data in found_in_the_wild(1_000_000):
+        judge_beside(pool, parser, data)
+
+    @given(data=attacks | st.binary(max_size=SMALL_BYTES))
+    @settings(max_examples=100, derandomize=False)
+    def attack(data: bytes) -> None:
+        judge_beside(pool, parser, data)
+
+    attack()
 
 
 @pytest.mark.slow

@@ -274,6 +274,7 @@ def edits_of(store: Store) -> tuple[int, list[int]]:
 QUESTIONS: tuple[Callable[[Store, float], Any], ...] = (
     lambda store, _: store.items.counts(),
     lambda store, now_s: store.items.due(now_s, 9),
+    lambda store, _: store.items.polled_keys(),
     lambda store, now_s: store.leases.open(now_s),
     lambda store, now_s: [store.leases.until_s(item_id, now_s) for item_id in range(1, 20)],
     lambda store, _: store.notices.open(),

@@ -123,6 +123,11 @@ class ReferenceItems(ReferenceGroup, StoredItems):
         tally = Counter((item.source, item.group, STATUSES.index(item.status)) for item in items)
         return [ItemCount(s, g, STATUSES[code], n) for (s, g, code), n in sorted(tally.items())]
 
+    def polled_keys(self) -> dict[int, str]:
+        with self._data:
+            items = [record.item for record in self._data.records.values()]
+        return {item.id: item.key for item in items if item.polls}
+
     def edits(self, after: int) -> Edits:
         with self._data:
             edits = self._data.edits

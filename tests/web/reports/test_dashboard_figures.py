@@ -45,7 +45,7 @@ LATELY = "307 requests, 1 kB in the last hour"
     ("more", "share", "words"),
     [
         ({}, "72.0 %", f" by this run; not used: 28% for other reasons; {LATELY}"),
-        ({"requests": 210}, "105.0 %", f" by this run; {LATELY}"),  # from the burst
+        ({"requests": 210}, "100.0 %", f" by this run; {LATELY}"),  # the rest came from the burst
         (
             {"unspent": {"hosts": 50, "machine": 6, "lent": 1}},
             "72.0 %",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -22,6 +23,7 @@ from afresh.values.formatting import format_count
 from afresh.values.printable_text import hide_credentials
 
 if TYPE_CHECKING:
+    from afresh.cli.engine.imports.imported import ImportedList
     from afresh.engine.engine import Engine
     from afresh.values.items import ItemChange
 
@@ -87,60 +89,85 @@ def add(
         words = "URLs, --file, --sitemap, --feed, --discover, --follow, --import or --dbt"
         raise UsageError(f"nothing to add: give {words}")
     change = _item_change(weight, cost, min_interval, max_interval)
-    imported = None
-    if import_file is not None:
-        from afresh.cli.engine.imports.imported import read_import
-
-        imported = read_import(import_file)
+    imported = None if import_file is None else _read_import(import_file)
+    if imported is not None and imported.feeds:
         listings["feeds"] = [*listings.get("feeds", []), *imported.feeds]
-    listings = {name: urls for name, urls in listings.items() if urls}
     with project.open_project(sets, project.private_overrides(allow_private)) as engine:
         if imported is not None:
             imported = without_bad_keys(engine, imported, source)
             for words in imported.skipped:
                 print_note(f"{import_file}: {words}")
         refused = RefusedKeys(engine, source)
+        wanted = refused.watch(_read_keys(keys, file))
         if dry_run:
-            wanted = list(refused.watch(_read_keys(keys, file)))
-            preview_addition(engine, wanted, imported, listings, source, as_json=as_json)
+            preview_addition(engine, list(wanted), imported, listings, source, as_json=as_json)
             refused.report()
             return
-        new = engine.add(
-            refused.watch(_read_keys(keys, file)),
-            source=source,
-            weight=weight,
-            cost=cost,
-            min_interval_s=change.min_interval_s or 0.0,
-            max_interval_s=float("inf") if change.max_interval_s is None else change.max_interval_s,
-            selector=selector or "",
-        )
-        more: dict[str, int] = {}
+        new, polls = _add_keys(engine, wanted, source, change, selector), None
         if imported is not None:
-            added, more["polls"] = add_imported(engine, imported, source)
-            new += added
-        failed: ListingError | None = None
-        budget, counts = engine.settings.budget, engine.store.items.counts()
-        if listings and budget.each_item:
-            words = budget.describe_requests(sum(count.items for count in counts if count.status == "active"))
-            print_note(f"the budget is {words}; to read now, give --set budget.requests=1/s")
-        try:
-            if listings:
-                new += engine.add_listings(source=source, limit_s=float("inf"), **listings)
-        except ListingError as error:
-            failed, new = error, new + error.new
+            of_import, polls = add_imported(engine, imported, source)
+            new += of_import
+        of_listings, failed = _add_listings(engine, listings, source)
         total = sum(count.items for count in engine.store.items.counts())
-    if as_json:
-        problems = {} if failed is None else failed.problems
-        shown = {hide_credentials(url): hide_credentials(words) for url, words in problems.items()}
-        unread = {"unread": shown} if failed is not None else {}
-        print_json({"new": new, "items": total, **more, **unread})
-    past = f", {format_count(more['polls'], 'past poll')}" if more.get("polls") else ""
-    print_note(f"{new:,} new, {format_count(total, 'item')} in all{past}")
+    _report_added(new + of_listings, total, polls, failed, as_json=as_json)
     refused.report()
     if failed is not None:
         raise failed
     if allow_private and not project.is_private_allowed():
         print_note(f"'afresh run' needs --allow-private too, or {project.where_private_is_allowed()}")
+
+
+def _read_import(path: str) -> ImportedList:
+    from afresh.cli.engine.imports.imported import read_import
+
+    return read_import(path)
+
+
+def _add_keys(
+    engine: Engine, keys: Iterable[str], source: str | None, settings: ItemChange, selector: str | None
+) -> int:
+    """Add items with these settings; return how many are new."""
+    longest_s = settings.max_interval_s
+    return engine.add(
+        keys,
+        source=source,
+        weight=1.0 if settings.weight is None else settings.weight,
+        cost=1.0 if settings.cost is None else settings.cost,
+        min_interval_s=settings.min_interval_s or 0.0,
+        max_interval_s=math.inf if longest_s is None else longest_s,
+        selector=selector or "",
+    )
+
+
+def _add_listings(
+    engine: Engine, listings: Mapping[str, list[str]], source: str | None
+) -> tuple[int, ListingError | None]:
+    """Add the items of documents and sites; return how many are new, and the error about those that could not
+    be read, if there are any."""
+    if not listings:
+        return 0, None
+    budget, counts = engine.settings.budget, engine.store.items.counts()
+    if budget.each_item:
+        words = budget.describe_requests(sum(count.items for count in counts if count.status == "active"))
+        print_note(f"the budget is {words}; to read now, give --set budget.requests=1/s")
+    try:
+        return engine.add_listings(source=source, limit_s=math.inf, **listings), None
+    except ListingError as error:
+        return error.new, error
+
+
+def _report_added(
+    new: int, total: int, polls: int | None, failed: ListingError | None, *, as_json: bool
+) -> None:
+    """Print how many items are new and how many there are; ``polls`` is the number of imported polls, None
+    without an import."""
+    if as_json:
+        problems = {} if failed is None else failed.problems
+        shown = {hide_credentials(url): hide_credentials(words) for url, words in problems.items()}
+        unread = {"unread": shown} if failed is not None else {}
+        print_json({"new": new, "items": total, **({} if polls is None else {"polls": polls}), **unread})
+    past = f", {format_count(polls, 'past poll')}" if polls else ""
+    print_note(f"{new:,} new, {format_count(total, 'item')} in all{past}")
 
 
 def remove(

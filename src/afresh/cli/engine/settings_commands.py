@@ -69,14 +69,14 @@ def config(
         _fail(error.problems)
     found, problems = _check_parts(settings)
     lags = _read_target_lags(settings)
+    problems += [] if lags is None else lags.problems()
     if as_json:
         lag_status = None if lags is None or lags.status is None else asdict(lags.status)
-        unmatched = [] if lags is None else lags.unmatched
         print_json(
             {
                 "settings": settings_as_dict(settings),
                 "target_lags": lag_status,
-                "unmatched_target_lags": unmatched,
+                "unmatched_target_lags": [] if lags is None else list(lags.unmatched.values()),
                 "problems": list(map(hide_credentials, problems)),
             }
         )
@@ -166,10 +166,21 @@ def _has_target(table: SourceTable) -> bool:
 @dataclass(frozen=True, slots=True)
 class _TargetLags:
     """Whether the target lags fit, None if it is not known yet, and a text for each name in ``target_lags``
-    that fits no view."""
+    that fits no view, by the number of its source and the name."""
 
     status: LagStatus | None
-    unmatched: list[str]
+    unmatched: dict[tuple[int, str], str]
+
+    def problems(self) -> list[str]:
+        """Return a problem for each name that fits no view, with its line."""
+        from afresh.engine.settings.parsing import FILE_NAME
+        from afresh.engine.settings.problems import find_source_place
+
+        text = _settings_text()
+        return [
+            f"{find_source_place(FILE_NAME, text, number, 'target_lags')}{words}"
+            for (number, _), words in self.unmatched.items()
+        ]
 
 
 def _read_target_lags(settings: Settings) -> _TargetLags | None:
@@ -186,7 +197,7 @@ def _read_target_lags(settings: Settings) -> _TargetLags | None:
             found = read_lag_status(store, settings, SystemClock().now_s())
             seen = read_staleness_reports(store, [table.settings.name for table in settings.sources])
     except StoreError:  # another check reports it
-        return _TargetLags(None, [])
+        return _TargetLags(None, {})
     return _TargetLags(found, _unmatched_lags(settings, seen))
 
 
@@ -194,20 +205,20 @@ def _lag_rows(lags: _TargetLags) -> list[tuple[str, str]]:
     from afresh.cli.engine.lag_lines import lag_rows
 
     unknown = "not known yet whether they fit the budget: 'afresh run' measures refreshes and rates"
-    rows = lag_rows(lags.status) or [("target lags", unknown)]
-    return rows + [("target lags", words) for words in lags.unmatched]
+    return lag_rows(lags.status) or [("target lags", unknown)]
 
 
-def _unmatched_lags(settings: Settings, seen: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a text for each name in ``target_lags`` that fits none of the views ``seen``, by source."""
+def _unmatched_lags(settings: Settings, seen: Mapping[str, Collection[str]]) -> dict[tuple[int, str], str]:
+    """Return a text for each name in ``target_lags`` that fits none of the views ``seen`` (by source), by the
+    number of the source and the name. Views that no run has seen yet are not known."""
     from afresh.sources.views.settings import ViewSettings
 
-    return [
-        f"source {own.name}: no view is named like {pattern!r}"
-        for own in (table.settings for table in settings.sources)
+    return {
+        (number, pattern): f"source {own.name}: no view is named like {pattern!r}"
+        for number, own in enumerate(table.settings for table in settings.sources)
         if isinstance(own, ViewSettings) and own.name in seen
         for pattern in own.unmatched_lags(seen[own.name])
-    ]
+    }
 
 
 def _check_store(settings: Settings) -> str:

@@ -414,5 +414,9 @@ def _describe_next_poll(found: Why) -> str:
     if not math.isfinite(found.next_s):
         return "never, at this budget"
     if found.next_s <= found.time_s:
-        return "now" if found.seen is None else "when its turn comes"
+        if found.seen is not None:
+            return "when its turn comes"
+        # Its time has come by what was planned after its last poll, but by now others gain more.
+        others_first = not found.item.failures and -math.inf < found.marginal < found.threshold
+        return "now, after those that gain more" if others_first else "now"
     return f"in {format_duration(found.next_s - found.time_s)}, {format_moment(found.next_s)}"

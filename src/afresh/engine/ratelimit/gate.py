@@ -112,6 +112,7 @@ class Gate:
         self._caps = dict(caps or {})
         self._began_s: dict[str, float] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._owed_turns: dict[str, int] = {}  # requests to send before others are lent, by group
         # The last window that was reserved, and what is added to its Unix times to get elapsed seconds.
         self._last, self._offset_s = RequestWindow(-math.inf, -math.inf), 0.0
         self._last_spacing_s = limits.spacing_s  # when the last window was reserved
@@ -160,6 +161,7 @@ class Gate:
                     # The claim may have been lost to another worker during the wait for the budget.
                     if self._claims.is_open(group):
                         self._start()
+                        self._end_turn(group)
                         return
             finally:
                 self.waiting -= 1
@@ -210,11 +212,23 @@ class Gate:
         # If the clock was set back, ``began_s`` is in the future; the wait stays at most 1/cap.
         return min(began_s, self._clock.now_s()) + 1.0 / cap
 
-    def record_lent_start(self, group: str, start_s: float) -> None:
-        """Record that another program sends a request to ``group`` at ``start_s`` (Unix seconds), for which a
-        slot of the budget was reserved. The cap of the group counts it."""
+    def record_lent(self, group: str, start_s: float, requests: int) -> None:
+        """Record that another program sends ``requests`` to ``group``, the last one at ``start_s`` (Unix
+        seconds), for which slots of the budget were reserved. The cap of the group counts them. Then it is
+        the turn of this run, for as many requests."""
+        self._owed_turns[group] = requests
         if group in self._caps:
             self._began_s[group] = max(start_s, self._began_s.get(group, -math.inf))
+
+    def has_turn(self, group: str) -> bool:
+        """Return whether this run may send the next request to ``group``, because requests were lent last."""
+        return group in self._owed_turns
+
+    def _end_turn(self, group: str) -> None:
+        if group in self._owed_turns:
+            self._owed_turns[group] -= 1
+            if self._owed_turns[group] <= 0:
+                del self._owed_turns[group]
 
     async def _wait(self) -> None:
         while True:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from afresh.engine.reporting.own_rates import (
+    NO_POLLS,
     OwnRate,
     learn_together,
     own_rates,
@@ -30,8 +31,6 @@ from afresh.values.stored import ObservationColumns, PolicyColumns
 
 _LOADED_WHOLE = 5000  # 5,000 items are restored in less than 0.1 s
 _POLLS_SHOWN = 10
-_NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
-NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def take_snapshot(store: Store, settings: Settings, items: Sequence[Item], now_s
     follow_cursors(store, scheduler, now_s)
     wanted = [item.id for item in items]
     polls = read_polls(store, wanted)
-    together = learn_together(read_sampled_polls(store, scheduler))
+    together = learn_together(read_sampled_polls(store))
     rates = own_rates(polls, scheduler, wanted, together)
     seen = {(one.source, one.item): one for one in watched_items(store, settings, scheduler, now_s)}
     for item in items:

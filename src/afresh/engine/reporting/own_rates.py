@@ -2,10 +2,11 @@
 
 This is what ``afresh estimate`` finds on the same polls, by the same code (``rates.common_belief``): the
 posterior mean, in which stamps and counts are evidence and polls before a sharp change of the rate do not
-count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items
-(see ``read_sampled_polls``), so that an item has the same rate on every page, whatever items are shown beside
-it. Where the sample is all items, both find the same figures. Only a guess of the rate that a listing or an
-import gave with an item is unknown to ``estimate``.
+count. What items tell together (season, drift, jumps, the prior) is learned from a fixed sample of the items,
+so that an item has the same rate on every page, whatever items are shown beside it. It is the sample from
+which ``estimate`` learns priors, on which the rates of items with few polls depend: both find the same,
+however many items there are. ``estimate`` learns season, drift and jumps from more items, if there are more.
+Only a guess of the rate that a listing or an import gave with an item is unknown to it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from afresh.policy.adaptive.rate_belief import density_of_guess, rate_interval
 from afresh.rates.common_belief import CommonBelief, PollTotals, learn_common
 from afresh.rates.estimator import DEFAULT_METHOD, ESTIMATORS
 from afresh.rates.estimators.grid_posterior import GridState
-from afresh.rates.item_sample import sample_keys
+from afresh.rates.item_sample import POLLS_OF_ITEM, prior_items, sample_keys
 from afresh.rates.poll_table import MOST_CHANGES, PollTable, credible_since
 from afresh.rates.season import HOURS
 from afresh.rates.sharp_changes import SharpChanges
@@ -32,16 +33,12 @@ from afresh.stores.store import Store
 from afresh.values.arrays import Float64s
 from afresh.values.stored import ObservationColumns
 
-# What all items tell together is learned from a sample, because a page of the dashboard cannot wait until a
-# million polls are read. What is shown of an item depends on the sample while the item has few polls, so the
-# sample is as large as time allows: where items have few polls, it has many items.
-FEWEST, MOST = 100, 500  # items of the sample
-MOST_POLLS = 5000  # learning from so many takes about 0.2 s
-_READ_TOGETHER = 5  # items of the sample with consecutive ids, in a store that is not loaded whole
+_READ_TOGETHER, _MOST_READ = 250, 8000  # items of the sample; those with a single poll teach nothing
 _RATE_LEVEL = 0.9
 _LATEST = 1000  # only so many of the latest polls of an item are used
-_LATEST_OF_SAMPLE = 200
 _HOUR_S = 3600.0
+_NONE, _NO = np.empty(0), np.empty(0, dtype=bool)
+NO_POLLS = ObservationColumns(np.empty(0, dtype=np.int64), _NONE, _NONE, _NO, _NONE, _NONE, _NO)
 _WEEK_S = HOURS * _HOUR_S
 
 
@@ -85,42 +82,25 @@ def read_polls(store: Store, ids: Sequence[int]) -> dict[int, ObservationColumns
     return found
 
 
-def read_sampled_polls(store: Store, scheduler: Scheduler) -> dict[int, ObservationColumns]:
-    """Return the polls of a fixed sample of the items, by item id."""
-    items = sum(count.items for count in store.items.counts())
-    found = read_polls(store, _sample_ids(store, scheduler, items, FEWEST))
-    number = _sample_size(found, min(items, FEWEST))
-    if items > FEWEST and number > FEWEST:
-        return read_polls(store, _sample_ids(store, scheduler, items, number))
+def read_sampled_polls(store: Store) -> dict[int, ObservationColumns]:
+    """Return the polls of the items from which ``estimate`` would learn priors, by item id, in the order of
+    the sample."""
+    keys, found = store.items.polled_keys(), dict[int, ObservationColumns]()
+    ids = list(keys)
+    order = sample_keys(list(keys.values()), _MOST_READ).tolist()
+    for begin in range(0, len(order), _READ_TOGETHER):
+        some = [ids[at] for at in order[begin : begin + _READ_TOGETHER]]
+        polls = read_polls(store, some)
+        found |= {item_id: _latest(polls[item_id], POLLS_OF_ITEM) for item_id in some if item_id in polls}
+        counts = np.array([np.count_nonzero(each.elapsed_s > 0) for each in found.values()], dtype=np.int64)
+        if (number := prior_items(counts)) < len(found):
+            return dict(list(found.items())[:number])
     return found
-
-
-def _sample_size(found: Mapping[int, ObservationColumns], items: int) -> int:
-    """Return how many items have about ``MOST_POLLS`` polls, if these ``items`` are like the others."""
-    polls = sum(min(len(each), _LATEST_OF_SAMPLE) for each in found.values())
-    return min(max(FEWEST, MOST_POLLS * items // max(polls, 1)), MOST)
-
-
-def _sample_ids(store: Store, scheduler: Scheduler, items: int, number: int) -> list[int]:
-    """Return the ids of a fixed sample of about ``number`` of the ``items`` in the store."""
-    item_rows = scheduler.item_rows
-    if item_rows.size >= items:  # the scheduler has loaded all items
-        # Not every k-th item, which may be all of one kind where items were added in a pattern.
-        ids = item_rows.ids.tolist()
-        return sorted(ids[at] for at in sample_keys([str(item_id) for item_id in ids], number).tolist())
-    # Ids count up from 1, so there are items with ids above each of these numbers.
-    steps = number // _READ_TOGETHER
-    parts = (
-        next(iter(store.plan.columns(after_id=step * items // steps, batch=_READ_TOGETHER)), None)
-        for step in range(steps)
-    )
-    return sorted({int(item_id) for part in parts if part is not None for item_id in part.id})
 
 
 def learn_together(polls: Mapping[int, ObservationColumns]) -> LearnedTogether | None:
     """Return what these items tell together, by their latest polls; None without intervals between polls."""
-    tables = [poll_table(_latest(each, _LATEST_OF_SAMPLE)) for each in polls.values()]
-    sample = _join(tables)
+    sample = _table_of_many(list(polls.values()))
     if not sample.size:
         return None
     assert sample.end is not None
@@ -144,7 +124,9 @@ def own_rates(
 ) -> dict[int, OwnRate]:
     """Return the rates of the items ``ids`` by item id. ``polls`` are their polls, by item id; ``together``
     is what the items of the sample tell together."""
-    tables = {item_id: poll_table(_latest(polls.get(item_id), _LATEST)) for item_id in ids}
+    tables = {
+        item_id: poll_table(_latest(polls[item_id], _LATEST) if item_id in polls else None) for item_id in ids
+    }
     polled = [item_id for item_id in ids if tables[item_id].size and together is not None]
     rest = set(ids).difference(polled)
     found = {item_id: _by_belief(tables[item_id], scheduler, item_id) for item_id in rest}
@@ -213,8 +195,8 @@ def _by_belief(table: PollTable, scheduler: Scheduler, item_id: int) -> OwnRate:
     return OwnRate(*ends, period_s=float(table.elapsed.sum()))
 
 
-def _latest(seen: ObservationColumns | None, number: int) -> ObservationColumns | None:
-    return None if seen is None else seen.take(np.arange(len(seen)) >= len(seen) - number)
+def _latest(seen: ObservationColumns, number: int) -> ObservationColumns:
+    return seen.take(np.arange(len(seen)) >= len(seen) - number)
 
 
 def _join(tables: Sequence[PollTable]) -> PollTable:
@@ -233,13 +215,21 @@ def _join(tables: Sequence[PollTable]) -> PollTable:
 def poll_table(seen: ObservationColumns | None) -> PollTable:
     """Return the polls of one item that were compared with an earlier copy, as a table of one item. Stamps
     and counts that are not credible are left out."""
-    none = np.zeros(0)
-    if seen is None:
-        return PollTable(np.zeros(0, dtype=np.int64), none, none > 0, 1, end=none)
-    seen = seen.take(seen.elapsed_s > 0)
-    item = np.zeros(len(seen), dtype=np.int64)
+    return _table_of_many([NO_POLLS if seen is None else seen])
+
+
+def _table_of_many(polls: Sequence[ObservationColumns]) -> PollTable:
+    """Return the same for several items, whose numbers are their positions in ``polls``."""
+    given = polls or [NO_POLLS]
+    elapsed_s = np.concatenate([each.elapsed_s for each in given])
+    which, item = elapsed_s > 0, np.repeat(np.arange(len(given)), [len(each) for each in given])
+    time_s = np.concatenate([each.time_s for each in given])[which]
+    changed = np.concatenate([each.changed for each in given])[which]
+    modified_s = np.concatenate([each.modified_s for each in given])[which]
+    count = np.concatenate([each.count for each in given])[which]
+    item, elapsed_s = item[which], elapsed_s[which]
     with np.errstate(invalid="ignore"):
-        wrong = ((seen.count > 0) != seen.changed) | (seen.count > MOST_CHANGES)
-    count = np.where(wrong, np.nan, seen.count)
-    since = credible_since(item, seen.time_s, seen.elapsed_s, seen.changed, seen.modified_s, 1)
-    return PollTable(item, seen.elapsed_s, seen.changed, 1, since, count, seen.time_s)
+        wrong = ((count > 0) != changed) | (count > MOST_CHANGES)
+    count = np.where(wrong, np.nan, count)
+    since = credible_since(item, time_s, elapsed_s, changed, modified_s, len(polls))
+    return PollTable(item, elapsed_s, changed, len(polls), since, count, time_s)

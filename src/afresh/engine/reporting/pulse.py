@@ -206,14 +206,18 @@ def thin_out(course: Course, now_s: float) -> Course:
 
 def used_requests(run: Pulse) -> float:
     """Return the share of the requests of the budget that a run has used; NaN if it is too short to tell.
+    The burst comes on top of the budget: a run that used some of it has used the whole budget, 1.
 
     >>> used_requests(Pulse(110.0, 10.0, requests=150, budget_per_s=2.0))
     0.75
+    >>> used_requests(Pulse(15.0, 10.0, requests=6, budget_per_s=1.0))
+    1.0
     """
     lasted_s = run.time_s - run.started_s
     if run.budget_per_s is None or lasted_s * run.budget_per_s <= 1:
         return math.nan
-    return run.requests / (run.budget_per_s * lasted_s)
+    used, _, allowed = _requests(run)
+    return used / allowed
 
 
 def used_seconds(run: Pulse, per_s: float) -> float:
@@ -250,9 +254,10 @@ def describe_use_of_seconds(run: Pulse, per_s: float, which: str) -> str:
 
 
 def _requests(run: Pulse) -> tuple[float, dict[str, float], float]:
-    """Return a tuple (used, not used by reason, allowed) of requests."""
+    """Return a tuple (used, not used by reason, allowed) of requests, without those of the burst."""
     unspent = {_REASONS.get(reason, reason): float(count) for reason, count in run.unspent.items()}
-    return run.requests, unspent, (run.budget_per_s or 0.0) * (run.time_s - run.started_s)
+    allowed = (run.budget_per_s or 0.0) * (run.time_s - run.started_s)
+    return min(run.requests, allowed), unspent, allowed
 
 
 def _seconds(run: Pulse, per_s: float) -> tuple[float, dict[str, float], float]:
@@ -264,11 +269,12 @@ def _seconds(run: Pulse, per_s: float) -> tuple[float, dict[str, float], float]:
 
 def _describe_use(used: float, unspent: Mapping[str, float], allowed: float, which: str) -> str:
     """Describe which share of what was ``allowed`` a run ``used``, and why the rest was not. The percentages
-    add up to 100, unless more was used, from the burst.
+    add up to 100, unless more seconds were used than allowed: they are paid off later.
 
     >>> _describe_use(59.6, {"hosts at their limit": 20.2, "nothing due": 20.2}, 100.0, "this")
     '60% used by this run (not used: 20% hosts at their limit, 20% nothing due)'
     """
+    unspent = _within(unspent, allowed - used)
     unused = _unused(used, unspent, allowed)
     share = (
         _whole_percentages([used, *unspent.values()], allowed)[0] if unused else round(100 * used / allowed)
@@ -280,11 +286,24 @@ def _unused(used: float, unspent: Mapping[str, float], allowed: float) -> str:
     """Return the parts of what was ``allowed`` that were not used, with their reasons."""
     if used >= allowed:
         return ""
+    unspent = _within(unspent, allowed - used)
     shares = _whole_percentages([used, *unspent.values()], allowed)
     parts = [f"{share}% {words}" for words, share in zip(unspent, shares[1:], strict=True) if share]
     left = 100 - sum(shares)
     parts += [f"{left}% for other reasons"] if left > 0 else []
     return ", ".join(parts)
+
+
+def _within(unspent: Mapping[str, float], left: float) -> dict[str, float]:
+    """Return ``unspent`` in the same proportions, but no more than what was ``left``. The engines of a
+    cluster count more together: each counts from its own part of the budget, and the parts change.
+
+    >>> _within({"hosts": 6.0, "machine": 2.0}, 4.0), _within({"hosts": 6.0}, 9.0)
+    ({'hosts': 3.0, 'machine': 1.0}, {'hosts': 6.0})
+    """
+    total = sum(unspent.values())
+    share = max(left, 0.0) / total if total > max(left, 0.0) else 1.0
+    return {reason: share * amount for reason, amount in unspent.items()}
 
 
 def _whole_percentages(amounts: Sequence[float], total: float) -> list[int]:

@@ -94,47 +94,24 @@ def final_address(store: Store, item: Item) -> str:
 
 
 def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
-    scheduler, settings, now_s = snapshot.scheduler, snapshot.settings, snapshot.time_s
-    policy = scheduler.policy
-    until_s = store.leases.until_s(item.id, now_s)
+    policy, now_s = snapshot.scheduler.policy, snapshot.time_s
     row = policy.item_rows.row(item.id)
     if row is None:
         raise UnknownItemError(f"there is no item {item.key!r} any more: it was removed just now")
     rate = snapshot.rates[item.id]
     # Before any poll value is computed: that makes room for new bins of shocks and forgets the oldest.
-    fresh_now = float(scheduler.forecast.fresh(now_s)[row])
+    fresh_now = float(snapshot.scheduler.forecast.fresh(now_s)[row])
     seen = snapshot.seen.get((item.source, item.key))
-    interval_s = float(policy.intervals_s(np.array([row]))[0])
     waits_for_cursor = bool(policy.is_settled()[row]) and item.status == "active" and not item.failures
-    if waits_for_cursor or (seen is not None and seen.state == "left alone"):
-        interval_s = math.inf
     polls = last_polls(snapshot.polls_of(item))
-    least_s = float(policy.item_rows.min_interval_s[row])
-    if is_chosen_by_source(settings, item):
-        interval_s = mean_interval_s(polls)
-        reasons = [*_holding(item, least_s, now_s, due=False), _TOGETHER]
-    elif seen is None:
-        reasons = _reasons(item, policy, row, interval_s, now_s, due=until_s is None)
-        reasons = [_SETTLED, *_holding(item, least_s, now_s, due=False)] if waits_for_cursor else reasons
-        reasons += describe_jump(rate)
-        reasons = explain_difference(reasons, rate, expected_rate(policy, row))
-        part = shared_part_of(store, item)
-        reasons += [] if part is None else [describe_part(part)]
-    else:
-        reasons = _seen_reasons(seen, item, least_s, now_s)
-    reasons += _weighing_views(settings, item)
+    interval_s = _interval_s(snapshot, item, row, polls, waits_for_cursor=waits_for_cursor)
+    leased_until_s = store.leases.until_s(item.id, now_s)
+    reasons = _all_reasons(store, snapshot, item, row, interval_s, leased_until_s, waits_for_cursor)
     next_s = _next_s(item, policy, row, interval_s, now_s) if seen is None else seen.next_s
     if waits_for_cursor:
-        polled_s = math.nan if item.polled_s is None else item.polled_s
-        next_s = item.due_s if item.due_s < polled_s - REQUESTED_S / 2 else polled_s + item.max_interval_s
-    if until_s is not None:
-        reasons.append(f"leased by a worker until {format_moment(until_s)}: nobody else polls it before")
-    table, soonest_s = settings.source(item.source), max(next_s, now_s)
-    if table is not None and math.isfinite(soonest_s):
-        opens_s = table.settings.open_windows.next_opening_s(soonest_s)
-    else:
-        opens_s = soonest_s
-    if opens_s > soonest_s:
+        next_s = _latest_s(item)
+    opens_s = _next_opening_s(snapshot.settings, item, max(next_s, now_s))
+    if opens_s > max(next_s, now_s):
         next_s = opens_s
         reasons.append(f"its source is polled only in its windows; the next opens {format_moment(opens_s)}")
     return Why(
@@ -156,6 +133,67 @@ def explain(store: Store, snapshot: ItemSnapshot, item: Item) -> Why:
         waits_for_cursor=waits_for_cursor,
         address=final_address(store, item),
     )
+
+
+def _interval_s(
+    snapshot: ItemSnapshot, item: Item, row: int, polls: tuple[PastPoll, ...], *, waits_for_cursor: bool
+) -> float:
+    """Return the polling interval of an item. If its source chooses what is polled, it is the mean one of the
+    past; it is infinite for an item that waits for its cursor, and for a view that is left alone."""
+    if is_chosen_by_source(snapshot.settings, item):
+        return mean_interval_s(polls)
+    seen = snapshot.seen.get((item.source, item.key))
+    if waits_for_cursor or (seen is not None and seen.state == "left alone"):
+        return math.inf
+    return float(snapshot.scheduler.policy.intervals_s(np.array([row]))[0])
+
+
+def _all_reasons(
+    store: Store,
+    snapshot: ItemSnapshot,
+    item: Item,
+    row: int,
+    interval_s: float,
+    leased_until_s: float | None,
+    waits_for_cursor: bool,
+) -> list[str]:
+    """Return all sentences about an item, except that of the windows of its source."""
+    policy, settings, now_s = snapshot.scheduler.policy, snapshot.settings, snapshot.time_s
+    seen = snapshot.seen.get((item.source, item.key))
+    least_s = float(policy.item_rows.min_interval_s[row])
+    held = _holding(item, least_s, now_s, due=False)
+    if is_chosen_by_source(settings, item):
+        reasons = [*held, _TOGETHER]
+    elif seen is not None:
+        reasons = _seen_reasons(seen, item, least_s, now_s)
+    else:
+        due = leased_until_s is None
+        reasons = (
+            [_SETTLED, *held] if waits_for_cursor else _reasons(item, policy, row, interval_s, now_s, due=due)
+        )
+        rate = snapshot.rates[item.id]
+        reasons = explain_difference([*reasons, *describe_jump(rate)], rate, expected_rate(policy, row))
+        part = shared_part_of(store, item)
+        reasons += [] if part is None else [describe_part(part)]
+    reasons += _weighing_views(settings, item)
+    if leased_until_s is not None:
+        until = format_moment(leased_until_s)
+        reasons.append(f"leased by a worker until {until}: nobody else polls it before")
+    return reasons
+
+
+def _latest_s(item: Item) -> float:
+    """Return when an item that waits for its cursor is polled at the latest, unless somebody asked for it."""
+    polled_s = math.nan if item.polled_s is None else item.polled_s
+    return item.due_s if item.due_s < polled_s - REQUESTED_S / 2 else polled_s + item.max_interval_s
+
+
+def _next_opening_s(settings: Settings, item: Item, soonest_s: float) -> float:
+    """Return when the windows of an item's source are open, at ``soonest_s`` or after it."""
+    table = settings.source(item.source)
+    if table is None or not math.isfinite(soonest_s):
+        return soonest_s
+    return table.settings.open_windows.next_opening_s(soonest_s)
 
 
 def unknown_item(store: Store, settings: Settings, key: str) -> UnknownItemError:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from afresh.engine.lent_requests import LendingPlan, RequestEnd, group_delay_s, next_backoff, rules_of
 from afresh.engine.runner.engine_run import Run
-from afresh.engine.runner.run_context import RunContext
 from afresh.engine.scheduler.poll_recorder import PollRecorder
 from afresh.engine.scheduler.scheduler import Scheduler
 from afresh.sources.capabilities import GroupBackoff
@@ -52,13 +52,13 @@ class RunAccess:
             raise StoreError("the engine has just stopped: ask again") from None
 
     def groups(self, now_s: float) -> RunGroups:
-        return RunGroups(self._run.context, now_s)
+        return RunGroups(self._run, now_s)
 
     def book(self, plan: LendingPlan) -> None:
         context = self._run.context
         self._run.lent_requests += len(plan.starts_s)
         for group, start_s in plan.last_s.items():
-            context.gate.record_lent_start(group, start_s)
+            context.gate.record_lent(group, start_s, plan.requests[group])
         context.sources.load_backoffs([GroupBackoff(*pair) for pair in plan.busy_s.items()])
 
     def record_ends(self, ends: Sequence[tuple[str, RequestEnd]], now_s: float) -> None:
@@ -72,25 +72,42 @@ class RunAccess:
                     context.sources.load_backoffs([after], source)
 
 
-@dataclass(frozen=True, slots=True)
 class RunGroups:
     """``GroupStarts`` of the sources of a run, which know their hosts. Use it in the thread of the run."""
 
-    context: RunContext
-    now_s: float
+    def __init__(self, run: Run, now_s: float) -> None:
+        self._run, self._context, self._now_s = run, run.context, now_s
 
     def ready_s(self, source: str, group: str) -> float:
-        context, now_s = self.context, self.now_s
-        ready_s = max(context.sources.ready_s(source, group, now_s), context.gate.ready_s(group))
-        if ready_s == float("inf") and context.sources.get(source) is not None:
+        ready_s = self._host_ready_s(source, group)
+        if ready_s == math.inf and self._context.sources.get(source) is not None:
             # A request of the run is under way, which began before now.
-            return now_s + self.delay_s(source, group)
-        return ready_s if ready_s > now_s else context.member.claims.ready_s(group, now_s)
+            return self._now_s + self.delay_s(source, group)
+        return ready_s if ready_s > self._now_s else self._context.member.claims.ready_s(group, self._now_s)
+
+    def _host_ready_s(self, source: str, group: str) -> float:
+        context = self._context
+        return max(context.sources.ready_s(source, group, self._now_s), context.gate.ready_s(group))
 
     def delay_s(self, source: str, group: str) -> float:
-        known = self.context.sources.backoff(source, group)
+        known = self._context.sources.backoff(source, group)
         learned_s = spacing_s(known.pace) if known is not None else 0.0
-        return group_delay_s(self.context.settings.now, source, group, learned_s)
+        return group_delay_s(self._context.settings.now, source, group, learned_s)
 
-    def ahead_s(self, _source: str, _group: str) -> float:
-        return 0.0
+    def ahead_s(self, source: str, group: str) -> float:
+        # Of a group that another worker has claimed, nothing is lent ahead.
+        return self.delay_s(source, group) if self._context.member.claims.is_open(group) else 0.0
+
+    def is_reserved(self, source: str, group: str) -> bool:
+        if self.delay_s(source, group) <= 0:
+            return False
+        if self._host_ready_s(source, group) <= self._now_s:
+            # If a poll of the run waits for the budget, it came first; else the run does not want the host.
+            return (source, group) in self._polled
+        return self._context.gate.has_turn(group)
+
+    @cached_property
+    def _polled(self) -> set[tuple[str, str]]:
+        """The source and group of each poll of the run that has begun and is not over."""
+        names = self._run.scheduler.group_names
+        return {names(group_key) for group_key in self._run.polls.shares.in_group}

@@ -290,12 +290,14 @@ async def _read(
 
 
 def _join_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Return the headers as valid text. The values of a repeated header are joined by commas (RFC 9110)."""
+    """Return the headers as valid text. The values of a repeated header are joined by commas (RFC 9110),
+    those of Set-Cookie, which contain commas, by line ends."""
     joined: dict[str, str] = {}
     for name, value in response.headers.items():
         text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         lower = name.lower()
-        joined[lower] = f"{joined[lower]}, {text}" if lower in joined else text
+        between = "\n" if lower == "set-cookie" else ", "
+        joined[lower] = f"{joined[lower]}{between}{text}" if lower in joined else text
     return joined
 
 

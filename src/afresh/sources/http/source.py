@@ -236,7 +236,7 @@ class HttpSource:
                 self.render_modes.learn(response.url, needed=needed)
         if how != "compare":
             return response
-        # The browser asks for other encodings, so that the validators may be others than in a plain poll.
+        # The browser sends other headers (Accept), so that the validators may be others than in a plain poll.
         headers = {name: value for name, value in plain.headers.items() if name not in CONDITIONS}
         return replace(response, reply=replace(plain, headers=headers))
 

@@ -13,7 +13,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _DOT = re.compile(r"/(?:\.|%2e)", re.IGNORECASE)
 _DOT_ESCAPE = re.compile("%2e", re.IGNORECASE)
-_LONGEST_URL = 8000
+LONGEST_URL = 8000
 # A fast path for ordinary URLs, because a sitemap may contain fifty thousand of them.
 _PLAIN = re.compile(
     r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?)"
@@ -33,7 +33,7 @@ def host_group(url: str) -> str:
     afresh.values.errors.UsageError: an address must not contain a password: give it as a header (env:NAME)
     """
     plain = _PLAIN.fullmatch(url)
-    if plain and len(url) <= _LONGEST_URL:
+    if plain and len(url) <= LONGEST_URL:
         return plain[1]
     problem = _problem(url)
     if problem:
@@ -57,7 +57,7 @@ def resolve_link(url: str, location: str) -> str | None:
     >>> resolve_link("http://a.test/x", "../y#z"), resolve_link("http://a.test/", "ftp://b.test/")
     ('http://a.test/y', None)
     """
-    if len(location) <= _LONGEST_URL and _PLAIN.fullmatch(location) and "/./" not in location:
+    if len(location) <= LONGEST_URL and _PLAIN.fullmatch(location) and "/./" not in location:
         return location
     try:
         target = urldefrag(urljoin(url, location.strip()))[0].replace(" ", "%20")
@@ -96,8 +96,8 @@ def display_url(url: str) -> str:
 
 
 def _problem(url: str) -> str:
-    if len(url) > _LONGEST_URL:
-        return f"an address of {len(url)} characters is too long: {_LONGEST_URL} at most"
+    if len(url) > LONGEST_URL:
+        return f"an address of {len(url)} characters is too long: {LONGEST_URL} at most"
     try:
         parts = urlsplit(url)
         _ = parts.port

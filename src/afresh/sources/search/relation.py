@@ -222,8 +222,8 @@ def check_keys(columns: TextColumns, key: str) -> dict[str, int]:
 
 
 def _read_numbers(columns: TextColumns, setting: str, expression: RecordExpression) -> Float64s:
-    """Return the ``setting``, weight or rate, of each record. A rate is NaN where a cell that it needs is
-    empty."""
+    """Return the ``setting``, weight or rate, of each record. Where a cell that it needs is empty, the weight
+    is 1 and the rate is unknown (NaN)."""
     numbers = {
         name: np.array([number_or_nan(text) for text in columns.texts[name]], dtype=np.float64)
         for name in expression.columns
@@ -231,7 +231,7 @@ def _read_numbers(columns: TextColumns, setting: str, expression: RecordExpressi
     values = expression.values(numbers)
     for row in np.flatnonzero(~is_usable(values)).tolist():
         texts = {name: columns.texts[name][row] for name in expression.columns}
-        if setting == "rate" and not all(texts.values()):
+        if not all(texts.values()):
             continue
         wrong = [name for name in texts if np.isnan(numbers[name][row])]
         if wrong or len(texts) == 1:
@@ -240,7 +240,7 @@ def _read_numbers(columns: TextColumns, setting: str, expression: RecordExpressi
             raise InputError(problem, path=columns.path, row=row + 1, line=0, column=name)
         problem = f"{setting} = {expression.text!r} is {values[row]:g}: it must be a number of 0 or more"
         raise InputError(problem, path=columns.path, row=row + 1, line=0)
-    return np.where(is_usable(values), values, np.nan)
+    return np.where(is_usable(values), values, 1.0 if setting == "weight" else np.nan)
 
 
 def _text(value: object) -> str:

@@ -130,6 +130,9 @@ class SqlItems(SqlPart[ConnectionT], StoredItems):
         found = self._fetch("counts")
         return [ItemCount(source, group, STATUSES[code], items) for source, group, code, items in found]
 
+    def polled_keys(self) -> dict[int, str]:
+        return dict(self._fetch("polled_keys"))
+
     def edits(self, after: int) -> Edits:
         def work(connection: ConnectionT) -> Edits:
             ((first, last),) = self._rows(connection, "edit_range", {})

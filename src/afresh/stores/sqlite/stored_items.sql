@@ -29,6 +29,11 @@ WHERE state.status = 0 AND state.due_s <= :now_s
 ORDER BY state.due_s, state.item_id
 LIMIT :limit;
 
+-- name: polled_keys
+SELECT item.id, item.key
+FROM state JOIN item ON item.id = state.item_id
+WHERE state.polls > 0;
+
 -- name: counts
 SELECT source.text, grouping.text, tally.status, tally.items
 FROM tally

@@ -3,14 +3,26 @@
 (() => {
   let data = Charts.data();
 
+  // The points of the course, divided where no engine ran: there the rates have no value.
+  const stretches = () => {
+    const parts = [];
+    for (let i = 0; i < (data.course.time_s || []).length; i++) {
+      if (i === 0 || data.rates.polls[i - 1] === null) parts.push([]);
+      parts.at(-1).push(i);
+    }
+    return parts;
+  };
+
   const freshness = (colours) => {
     const course = data.course;
     const time = Charts.when(course.time_s || []);
+    const parts = stretches();
+    const line = (values) => parts.flatMap((part) => [...part.map((i) => values[i]), null]);
+    const around = (there, back) => parts.flatMap((part) => [...part.map((i) => there[i]), ...[...part].reverse().map((i) => back[i]), null]);
     const audits = data.audits;
     const traces = [
-      { x: time, y: course.high || [], mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-      { x: time, y: course.low || [], mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colours.band, hoverinfo: "skip", showlegend: false },
-      { x: time, y: course.freshness || [], mode: "lines", name: "model", line: { color: colours.blue, width: 2 }, hovertemplate: "%{y:.1%} at %{x|%H:%M:%S}<extra>model</extra>" },
+      { x: around(time, time), y: around(course.high, course.low), mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: colours.band, hoverinfo: "skip", showlegend: false },
+      { x: line(time), y: line(course.freshness), mode: "lines", name: "model", line: { color: colours.blue, width: 2 }, hovertemplate: "%{y:.1%} at %{x|%H:%M:%S}<extra>model</extra>" },
       {
         x: Charts.when(audits.time_s), y: audits.value, mode: "markers", name: "audited", customdata: audits.n, cliponaxis: false,
         marker: { color: colours.orange, size: 8, line: { color: colours.card, width: 1.5 } },

@@ -99,3 +99,8 @@ def test_an_escaped_way_out_of_the_folder_is_outside_the_scope() -> None:
 def test_a_start_that_is_no_address_is_an_error() -> None:
     with pytest.raises(UsageError, match="follow: start: 'docs' is not an http or https address"):
         read_settings(HttpSettings, {"name": "web", "follow": "docs"})
+
+
+def test_an_address_that_is_too_long_once_it_is_escaped_is_none() -> None:
+    assert normal_address("http://a.test/" + "<" * 2000) == "http://a.test/" + "%3C" * 2000
+    assert normal_address("http://a.test/" + "<" * 3000) is None

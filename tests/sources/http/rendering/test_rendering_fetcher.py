@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.servers.site import page
+from tests.servers.site import Answer, Seen, page
 from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 from tests.sources.polling import lease_of, lease_with_copy, quick_settings
@@ -24,9 +24,15 @@ from tests.web.browser import CHROMIUM
 from afresh.sources.context import SourceContext
 from afresh.sources.http.aiohttp_fetcher import AiohttpFetcher
 from afresh.sources.http.fetcher import Request
-from afresh.sources.http.rendering.browser import BrowserHost
+from afresh.sources.http.rendering.browser import BrowserHost, _measure
 from afresh.sources.http.rendering.loopback_proxy import LoopbackProxy
-from afresh.sources.http.rendering.process_tree import descendants, option_of, program_of
+from afresh.sources.http.rendering.process_tree import (
+    descendants,
+    memory_bytes,
+    option_of,
+    own_child_above,
+    program_of,
+)
 from afresh.sources.http.rendering.rendering_fetcher import RenderingFetcher, browser_proxy
 from afresh.sources.http.rendering.rules import BrowserRules
 from afresh.sources.http.settings import HttpSettings, make_fetcher
@@ -178,7 +184,7 @@ def test_the_browser_reaches_no_private_address_whatever_the_first_check_says() 
             reply = await fetcher.fetch(Request(f"{site.url}/shop", render=True))
             await fetcher.close()
             assert (reply.trouble, reply.problem) == ("private", "refused: 127.0.0.1 is a loopback address")
-            assert site.seen == []
+            assert site.paths() == ["/shop"]  # which the fetcher may reach; its script may not
 
     asyncio.run(visit())
 
@@ -192,19 +198,19 @@ def test_a_page_whose_name_turns_into_this_machine_reads_nothing_of_it(
         async with AppSite() as site:
 
             async def connect(address: str, _: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-                opened.append(address)  # nothing leaves this machine
+                opened.append(address)
                 return await asyncio.open_connection("127.0.0.1", site.port)
 
-            opened, table = list[str](), {"attacker.test": ["8.8.8.8", "127.0.0.1"]}
+            opened, table = list[str](), {"attacker.test": ["127.0.0.1"]}
             proxy = partial(LoopbackProxy, resolver=FakeNames(table), connect=connect)
             monkeypatch.setattr("afresh.sources.http.rendering.browser.LoopbackProxy", proxy)
             site.leak = "/file.txt"
-            plain = AiohttpFetcher(resolver=FakeNames({"attacker.test": ["8.8.8.8"]}))
+            plain = AiohttpFetcher(resolver=FakeNames(table), trusted_hosts=["attacker.test"])
             rules = replace(quick_settings(**QUICK).render_rules, browser=BrowserRules(str(CHROMIUM)))
             fetcher = RenderingFetcher(plain, rules, SystemClock())
-            reply = await fetcher.fetch(Request("http://attacker.test/leak", render=True))
+            reply = await fetcher.fetch(Request(f"http://attacker.test:{site.port}/leak", render=True))
             await fetcher.close()
-            assert (reply.trouble, opened) == ("private", ["8.8.8.8"])
+            assert (reply.trouble, opened) == ("private", [])
             assert b"only words" not in reply.body
             assert site.paths() == ["/leak"]
 
@@ -245,18 +251,65 @@ def test_a_browser_that_takes_too_much_memory_is_ended() -> None:
     with_browser(visit, browser_memory="1MB", timeout="1h")  # which is not waited for
 
 
-def test_what_is_no_page_is_refused_beyond_max_size() -> None:
-    """It is compressed, so that the bytes that are received are few."""
-    large = gzip.compress(bytes(20_000_000))
+@pytest.mark.parametrize("media_type", ["text/plain", "text/html"])
+def test_an_answer_that_unpacks_to_gigabytes_is_refused_and_takes_little_memory(media_type: str) -> None:
+    """Playwright's driver would unpack it without a limit, whatever its type."""
+    bomb = gzip.compress(bytes(300_000_000), 1)
 
     async def visit(given: Rendering) -> None:
         site, source = given.site, given.source
-        site.routes["/large"] = page(large, Content_Type="text/plain", Content_Encoding="gzip")
-        found = await source.poll(lease_of(f"{site.url}/large"))
-        assert (found.kind, found.problem[:30]) == ("failed", "body is 20000000 bytes, more t")
         assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+        driver = own_child_above(given.fetcher.host.process)
+        before_kb = peak_kb(driver)
+        site.routes["/bomb"] = page(bomb, Content_Type=media_type, Content_Encoding="gzip")
+        found = await source.poll(lease_of(f"{site.url}/bomb"))
+        assert (found.kind, found.problem) == ("failed", "body is larger than 4000000 bytes")
+        assert (await source.poll(lease_of(f"{site.url}/shop"))).kind == "content"
+        assert peak_kb(driver) - before_kb < 100_000
 
     with_browser(visit)
+
+
+def peak_kb(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
+def test_the_memory_of_the_driver_counts_too() -> None:
+    """A page that writes long texts to the console makes the driver grow, not the browser."""
+
+    async def visit(given: Rendering) -> None:
+        await given.source.poll(lease_of(f"{given.site.url}/shop"))
+        browser = given.fetcher.host.process
+        driver = own_child_above(browser)
+        assert driver not in (0, browser, os.getpid())
+        taken, known = _measure(browser, driver)
+        assert taken - memory_bytes(browser) > 10_000_000
+        assert driver not in known  # which are the processes that are killed as the browser's
+        await given.source.close()
+        await ended([driver])
+
+    with_browser(visit)
+
+
+def test_cookies_that_a_page_sets_are_sent_by_its_scripts() -> None:
+    script = b"<!doctype html><body><script>fetch('/said')</script><p>words</p>"
+
+    async def set_two(_seen: Seen, answer: Answer) -> None:
+        head = "HTTP/1.1 200 X\r\nContent-Type: text/html\r\nX-Odd: \xe9\r\nSet-Cookie: a=1; Path=/\r\n"
+        head += "Set-Cookie: b=2; expires=Wed, 01 Jan 2100 00:00:00 GMT; HttpOnly\r\n"
+        await answer.raw(f"{head}Content-Length: {len(script)}\r\n\r\n".encode("latin-1") + script)
+
+    async def visit(given: Rendering) -> None:
+        site = given.site
+        site.routes |= {"/sets": set_two, "/said": page(b"x")}
+        found = await given.source.poll(lease_of(f"{site.url}/sets"))
+        assert b"words" in (found.content or b""), found.problem
+        sent = {seen.path: seen.headers.get("cookie", "") for seen in site.seen}
+        assert sent["/sets"] == "own=3"
+        assert set(sent["/said"].split("; ")) == {"own=3", "a=1", "b=2"}
+
+    with_browser(visit, respect_robots=False, cookies={"own": "3"})
 
 
 def test_a_page_that_crashes_fails_at_once_and_the_next_is_rendered() -> None:

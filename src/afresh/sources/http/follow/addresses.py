@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from afresh.sources.http.urls import host_group, resolve_link, without_dots
+from afresh.sources.http.urls import LONGEST_URL, host_group, resolve_link, without_dots
 from afresh.values.errors import UsageError
 
 TRACKING = frozenset(
@@ -57,7 +57,8 @@ def normal_address(address: str, dropped: Collection[str] = ()) -> str | None:
     path = _SESSION_IN_PATH.sub("", _one_escape(parts.path)) or "/"
     kept = [each for each in parts.query.split("&") if each and not _is_dropped(each, dropped)]
     query = _one_escape("&".join(kept))
-    return urlunsplit((parts.scheme.lower(), group, path, query, ""))
+    found = urlunsplit((parts.scheme.lower(), group, path, query, ""))
+    return found if len(found) <= LONGEST_URL else None  # escapes make it longer
 
 
 def _one_escape(text: str) -> str:

@@ -1,8 +1,9 @@
 """A Chromium of the user, driven by Playwright: started when it is first needed, replaced when it ends.
 
 The browser gets no environment variables but its folders, no names to resolve, and no network but the proxy.
-It is closed after ``_MOST_PAGES`` pages, or when it takes more memory than allowed, and started again for the
-next page. If it crashes or is killed, the pages that it was rendering fail, and the next one starts another.
+It is closed after ``_MOST_PAGES`` pages, and started again for the next page; also when it takes more memory
+than allowed, together with Playwright's driver, a process between the browser and this one. If it crashes or
+is killed, the pages that it was rendering fail, and the next one starts another.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from afresh.sources.http.rendering.process_tree import (
     kill_tree,
     memory_bytes,
     option_of,
+    own_child_above,
     program_of,
 )
 from afresh.sources.http.rendering.rules import BrowserRules
@@ -78,8 +80,9 @@ def find_browser(program: str) -> str:
 
 @dataclass(eq=False)
 class _Running:
-    """A browser that runs, with its proxy and the folder of its profile. ``process`` is 0, and ``profile``
-    empty, if the process could not be found."""
+    """A browser that runs, with its proxy and the folder of its profile. ``driver`` is the process of
+    Playwright that started it. ``process`` and ``driver`` are 0, and ``profile`` empty, if the process could
+    not be found."""
 
     playwright: Playwright
     browser: Browser
@@ -91,6 +94,8 @@ class _Running:
     problem: str = ""
     is_retired: bool = False
     program: str = ""
+    driver: int = 0
+    driver_program: str = ""
     profile: str = ""
     known: set[int] = field(default_factory=set)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -98,6 +103,11 @@ class _Running:
     def kill(self) -> None:
         if self.process:
             kill_tree(self.process, self.known, self.program)
+
+    def kill_driver(self) -> None:
+        """Kill the driver, if it is still there, without the browser's processes."""
+        if self.driver:
+            kill_tree(self.driver, (), self.driver_program)
 
 
 class BrowserHost:
@@ -188,6 +198,8 @@ class BrowserHost:
         running = _Running(playwright, browser, proxy, process, listed, program=program_of(process))
         if process:
             listed.enter_context(LEFTOVERS.process(process))
+            running.driver = own_child_above(process)
+            running.driver_program = program_of(running.driver)
             running.profile = option_of(process, "--user-data-dir")
             if running.profile:
                 listed.enter_context(LEFTOVERS.path(running.profile))
@@ -196,10 +208,11 @@ class BrowserHost:
         return running
 
     async def _watch(self, running: _Running) -> None:
-        """Kill the browser when it takes too much memory."""
+        """Kill the browser when it and the driver take too much memory: a page can make the driver take much,
+        too, by what it writes to the console or asks for."""
         while running.process:
             await asyncio.sleep(_WATCHED_EVERY_S)
-            taken, found = await asyncio.to_thread(_measure, running.process)
+            taken, found = await asyncio.to_thread(_measure, running.process, running.driver)
             running.known |= found
             if taken > self._rules.most_memory:
                 megabytes = self._rules.most_memory / 1e6
@@ -224,14 +237,15 @@ class BrowserHost:
         with suppress(Error, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await running.playwright.stop()
+        running.kill_driver()
         if running.profile:  # what a process of the browser wrote while Playwright removed it
             await asyncio.to_thread(shutil.rmtree, running.profile, ignore_errors=True)
         await running.proxy.close()
         running.listed.close()
 
 
-def _measure(process: int) -> tuple[int, set[int]]:
-    return memory_bytes(process), set(descendants(process))
+def _measure(process: int, driver: int) -> tuple[int, set[int]]:
+    return memory_bytes(driver), set(descendants(process))
 
 
 def first_line(error: Any) -> str:

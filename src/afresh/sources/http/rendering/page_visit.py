@@ -1,28 +1,30 @@
 """One visit of a page by the browser: what it requests, how long it is waited for, and what it shows.
 
-The answer to the request for the page itself is looked at before the browser gets it, so that a redirect is
-not followed here but reported, like any answer that is not HTML. If a script goes to another address, that
-is reported as a redirect too. So robots.txt, addresses and the number of redirects are checked in one place.
+The page itself is requested by the fetcher that sends plain requests, so that its answer is checked and
+unpacked within the same limits, and the browser gets what came of it. Playwright could request it too, but
+unpacks answers without a limit. A redirect is not followed here but reported, like any answer that is not
+HTML. If a script goes to another address, that is reported as a redirect too. So robots.txt, addresses and
+the number of redirects are checked in one place.
 Windows that the page opens are closed at once, and what they ask for is not sent.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urldefrag
 
-from afresh.sources.http.fetcher import Request
+from afresh.sources.http.fetcher import Reply, Request
 from afresh.sources.http.rendering.loopback_proxy import OWN_NAME
 from afresh.sources.http.rendering.rules import VisitRules
 from afresh.sources.http.rendering.visit_requests import VisitRequests
 from afresh.sources.http.urls import origin
 
 if TYPE_CHECKING:
-    from playwright.async_api import APIResponse, BrowserContext, Page, Route
+    from playwright.async_api import BrowserContext, Page, Route
     from playwright.async_api import Request as PlaywrightRequest
 
 _QUIET_S = 0.5
@@ -31,6 +33,13 @@ _MOST_RELOADS = 2
 MOST_REQUESTS = 500
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OWN_HEADERS = frozenset({"user-agent", "accept", "accept-encoding", "cookie"})  # set in other ways
+# They are about the bytes of the connection, which the browser does not get.
+_OF_CONNECTION = frozenset(
+    {"connection", "content-encoding", "content-length", "keep-alive", "trailer", "transfer-encoding"}
+)
+
+FetchPage: TypeAlias = Callable[[Request], Awaitable[Reply]]
+"""A function that sends the request for the page itself, within its limits."""
 
 # Browsers of phones have none, so that pages do without. Nothing tells of what a shared worker asks for.
 _WITHOUT_SHARED_WORKERS = "delete globalThis.SharedWorker"
@@ -41,19 +50,18 @@ _LOG_IN = f"fetch('http://{OWN_NAME}/', {{mode: 'no-cors'}}).catch(() => 0)"
 @dataclass
 class Answered:
     """What came of a visit. ``html`` is the page as the browser shows it, None if it was not rendered;
-    ``body`` is the plain answer."""
+    ``plain`` is what the server sent."""
 
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    plain: Reply = field(default_factory=Reply)
     html: str | None = None
 
 
 class PageVisit:
-    """Visits one page in a browser context of its own."""
+    """Visits one page in a browser context of its own. ``fetch_page`` requests the page itself."""
 
-    def __init__(self, request: Request, rules: VisitRules) -> None:
-        self._request, self._rules = request, rules
+    def __init__(self, request: Request, rules: VisitRules, fetch_page: FetchPage) -> None:
+        self._request, self._rules, self._fetch_page = request, rules, fetch_page
+        self._fetches: set[asyncio.Task[Reply]] = set()
         self.answered, self.requests = Answered(), VisitRequests()
         self._over = asyncio.Event()  # there is nothing more to render
         self._broken = ""  # why it is over, if the page or its browser has crashed
@@ -96,9 +104,10 @@ class PageVisit:
             if not self._over.is_set():
                 visit.result()
         finally:
-            for task in (visit, over):
+            tasks = (visit, over, *self._fetches)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(visit, over, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _show(self, page: Page) -> None:
         await page.goto(self._request.url, wait_until="domcontentloaded", timeout=0)
@@ -145,21 +154,37 @@ class PageVisit:
     async def _handle_page(self, route: Route) -> None:
         url = route.request.url
         if urldefrag(url).url != urldefrag(self._request.url).url:
-            self.answered.status, self.answered.headers = 302, {"location": url}
-            self.answered.body, self.answered.html = b"", None
+            self.answered = Answered(Reply(302, {"location": url}))
             await self._end(route)
             return
         self._reloads += 1
         if self._reloads > 1 + _MOST_RELOADS or not self._may_send(url):
             await route.abort()
             return
-        headers = self._headers(url, route.request.headers)
-        response = await route.fetch(headers=headers, max_redirects=0, timeout=0)
-        await self._take(response)
-        if self.answered.status in _REDIRECTS or not self._is_html():
+        plain = await self._fetch(route)
+        if plain is None:
+            return
+        self.answered.plain = plain
+        if plain.trouble is not None or plain.status in _REDIRECTS or not _is_html(plain):
             await self._end(route)
         else:
-            await route.fulfill(response=response)
+            headers = {name: text for name, text in plain.headers.items() if name not in _OF_CONNECTION}
+            await route.fulfill(status=plain.status, headers=headers, body=plain.body)
+
+    async def _fetch(self, route: Route) -> Reply | None:
+        """Return the answer to the request for the page; None if the visit ended meanwhile."""
+        headers = self._headers(route.request.url, route.request.headers)
+        if "accept-encoding" in self._sent:  # what the fetcher can unpack, and not what the browser can
+            headers["accept-encoding"] = self._sent["accept-encoding"]
+        cookies = await route.request.frame.page.context.cookies(self._request.url)
+        if cookies:
+            headers["cookie"] = "; ".join(f"{one['name']}={one['value']}" for one in cookies)
+        request = replace(self._request, headers=headers, render=False)
+        fetch = asyncio.ensure_future(self._fetch_page(request))
+        self._fetches.add(fetch)
+        await asyncio.wait([fetch])
+        self._fetches.discard(fetch)
+        return None if fetch.cancelled() else fetch.result()
 
     def _may_send(self, url: str) -> bool:
         """Count a request, unless there were too many, which ends the visit."""
@@ -169,17 +194,6 @@ class PageVisit:
         self.requests.send(url)
         return True
 
-    async def _take(self, response: APIResponse) -> None:
-        self.answered.status = response.status
-        self.answered.headers = {name.lower(): value for name, value in response.headers.items()}
-        self.answered.body = await response.body()
-
-    def _is_html(self) -> bool:
-        headers = self.answered.headers
-        is_html = "html" in headers.get("content-type", "text/html")
-        is_file = headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
-        return is_html and not is_file and self.answered.status == 200
-
     async def _end(self, route: Route) -> None:
         self._over.set()
         await route.abort()
@@ -188,6 +202,12 @@ class PageVisit:
         """Return the headers of a request: secret ones of the source go only to the origin of the page."""
         is_own = origin(url) == origin(self._request.url) if url.startswith("http") else False
         return {**sent, **(self._extra if is_own else {})}
+
+
+def _is_html(plain: Reply) -> bool:
+    is_html = "html" in plain.headers.get("content-type", "text/html")
+    is_file = plain.headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
+    return is_html and not is_file and plain.status == 200
 
 
 def _is_of(page: Page, request: PlaywrightRequest) -> bool:

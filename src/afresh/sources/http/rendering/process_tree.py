@@ -19,14 +19,33 @@ def descendants(process: int) -> list[int]:
     """
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError, IndexError):
-            # The name of the program, in brackets, may contain anything.
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(folder.name))
+        children.setdefault(parent_of(int(folder.name)), []).append(int(folder.name))
     found = [process]
     for one in found:
         found += children.get(one, [])
     return found
+
+
+def parent_of(process: int) -> int:
+    """Return the process that started another one; 0 if it is not known.
+
+    >>> parent_of(os.getpid()) in (os.getppid(), 0)
+    True
+    """
+    try:
+        # The name of the program, in brackets, may contain anything.
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def own_child_above(process: int) -> int:
+    """Return the child of this process from which a descendant of it comes; ``process`` itself if it comes
+    from none."""
+    child, parent = process, parent_of(process)
+    while parent not in (0, os.getpid()):
+        child, parent = parent, parent_of(parent)
+    return child if parent else process
 
 
 def find_marked(mark: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -49,11 +50,12 @@ class RenderingFetcher:
     async def _render(self, request: Request) -> Reply:
         from playwright.async_api import Error
 
-        start_s, page_visit, visit = self._clock.elapsed_s(), PageVisit(request, self._rules.visit), None
-        trouble = Reply()
+        start_s, trouble, begun = self._clock.elapsed_s(), Reply(), None
         try:
             async with self.host.using() as (browser, proxy):
                 visit = proxy.open_visit(request.limits.max_bytes)
+                page_visit = PageVisit(request, self._rules.visit, partial(self._fetch_plain, visit))
+                begun = visit, page_visit
                 async with asyncio.timeout(request.limits.total_s):
                     await self._visit(browser, proxy, visit, page_visit)
         except BrowserGoneError as error:
@@ -62,16 +64,25 @@ class RenderingFetcher:
             trouble = Reply(trouble="timeout", problem=f"not rendered within {request.limits.total_s:g} s")
         except Error as error:
             trouble = Reply(trouble="connect", problem=f"not rendered: {first_line(error)}")
+        seconds = self._clock.elapsed_s() - start_s
+        if begun is None:
+            return replace(trouble, seconds=seconds)
+        visit, page_visit = begun
         reply = _reply(page_visit.answered, request) if trouble.trouble is None else trouble
-        if visit is not None:
-            reply = _refused(visit, request) or reply
         return replace(
-            reply,
+            _refused(visit, request) or reply,
             # Of what passes the proxy in a tunnel, only the browser tells; the proxy knows all the others.
-            requests=max(page_visit.requests.count, visit.requests if visit is not None else 0, 1),
-            wire_bytes=visit.received if visit is not None else 0,
-            seconds=self._clock.elapsed_s() - start_s,
+            requests=max(page_visit.requests.count, visit.requests, 1),
+            wire_bytes=visit.received,
+            seconds=seconds,
         )
+
+    async def _fetch_plain(self, visit: Visit, request: Request) -> Reply:
+        """Send the request for a page itself; it counts as if the proxy had passed it on."""
+        found = await self._plain.fetch(request)
+        visit.requests += 1
+        visit.received += found.wire_bytes
+        return found
 
     async def _visit(
         self, browser: Browser, proxy: LoopbackProxy, visit: Visit, page_visit: PageVisit
@@ -114,16 +125,13 @@ def browser_proxy(proxy: LoopbackProxy, visit: Visit) -> ProxySettings:
 
 def _reply(answered: Answered, request: Request) -> Reply:
     """Return the reply for a visit that ended well."""
-    limit = request.limits.max_bytes
-    body = answered.body if answered.html is None else answered.html.encode("utf-8", "replace")
+    if answered.html is None:
+        return answered.plain
+    limit, body = request.limits.max_bytes, answered.html.encode("utf-8", "replace")
     if len(body) > limit:
         return Reply(trouble="size", problem=f"body is {len(body)} bytes, more than the {limit} allowed")
-    if answered.html is None:
-        return Reply(answered.status, answered.headers, body)
-    headers = answered.headers | {"content-type": _TYPE}
-    return Reply(
-        answered.status, headers, body, plain=Reply(answered.status, answered.headers, answered.body)
-    )
+    headers = {**answered.plain.headers, "content-type": _TYPE}
+    return Reply(answered.plain.status, headers, body, plain=answered.plain)
 
 
 def _refused(visit: Visit, request: Request) -> Reply | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class BrowserRules:
     """``program`` is the path of the browser; empty for the first that is found. ``most_memory`` is in bytes,
-    for all processes of the browser."""
+    for all processes of the browser and Playwright's driver."""
 
     program: str = ""
     most_memory: int = 1_000_000_000
