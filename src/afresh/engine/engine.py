@@ -128,7 +128,8 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
         ``for_s`` seconds or, with ``once``, when each due item was polled once. ``report`` is called with the
         progress twice per second. If the store cannot be written when the time is over, nor within
         ``drain_timeout`` after it, this raises ``StoreError``. With ``signals``, SIGTERM and SIGINT stop the
-        run when its polls under way have ended. With ``reload``, SIGHUP applies the settings that ``reload()`` returns."""
+        run when its polls under way have ended. With ``reload``, SIGHUP applies the settings that
+        ``reload()`` returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
