@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from afresh.rates.either_rate import either_rate
 from afresh.rates.estimator import (
     DEFAULT_METHOD,
     Estimator,
@@ -31,7 +32,12 @@ from afresh.rates.likelihood import estimate_singly, grid_for, log_likelihood
 from afresh.rates.poll_table import PollTable
 from afresh.rates.priors.gamma_prior import WEAK_SHAPE, GammaPrior, fit_gamma_table
 from afresh.rates.season import Season
-from afresh.rates.sharp_changes import LearnedJumps, SharpChanges, find_sharp_changes, learn_jumps
+from afresh.rates.sharp_changes import (
+    LearnedJumps,
+    SharpChanges,
+    find_sharp_changes,
+    learn_jumps,
+)
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.results import RateEstimates
 
@@ -119,9 +125,7 @@ class CommonBelief:
         horizon = math.inf if timed.weight is not None else self.regime.horizon
         if isinstance(self.prior, GridState) and groups is None:
             weighed = timed if math.isinf(horizon) else weigh_by_age(timed, horizon, self.latest)
-            kind = np.zeros(polls.items, dtype=np.int64)
-            answers = estimate_with_grid(GridPosterior(self.rates), weighed, self.prior, kind, level, told)
-            found = RateEstimates(*answers, polls.polls_per_item(), polls.changes_per_item(), DEFAULT_METHOD)
+            found = self._by_prior(weighed, self.prior, level, told)
         else:
             found = estimate_polls(
                 timed,
@@ -132,7 +136,40 @@ class CommonBelief:
                 horizon=horizon,
                 latest=self.latest,
             )
+        if sharp is not None and isinstance(self.prior, GridState) and sharp.doubtful.size:
+            found = self._with_doubt(found, replace(timed, weight=None), sharp, self.prior, level, told)
         return replace(found, polls=polls.polls_per_item(), changes=polls.changes_per_item()), sharp
+
+    def _by_prior(
+        self, weighed: PollTable, prior: GridState, level: float, told: Float64s | None
+    ) -> RateEstimates:
+        kind = np.zeros(weighed.items, dtype=np.int64)
+        answers = estimate_with_grid(GridPosterior(self.rates), weighed, prior, kind, level, told)
+        counts = weighed.polls_per_item(), weighed.changes_per_item()
+        return RateEstimates(*answers, *counts, DEFAULT_METHOD)
+
+    def _with_doubt(
+        self,
+        found: RateEstimates,
+        timed: PollTable,
+        sharp: SharpChanges,
+        prior: GridState,
+        level: float,
+        told: Float64s | None,
+    ) -> RateEstimates:
+        """Return ``found`` with other estimates for the items whose rate may have jumped or not."""
+        which = sharp.doubtful
+        jumped = sharp.weigh_if_jumped(timed)
+        steady = replace(jumped, weight=None)
+        if math.isfinite(self.regime.horizon):
+            steady = weigh_by_age(steady, self.regime.horizon, self.latest)
+        own = None if told is None else told[which]
+        if_steady = self._by_prior(steady, prior, level, own)
+        if_jumped = self._by_prior(jumped, prior, level, own)
+        either = either_rate(if_steady, if_jumped, sharp.probability[which], level)
+        rate, low, high = found.rate.copy(), found.low.copy(), found.high.copy()
+        rate[which], low[which], high[which] = either.rate, either.low, either.high
+        return replace(found, rate=rate, low=low, high=high)
 
 
 def learn_common(

@@ -18,8 +18,9 @@ same period as the latest poll is
     w_k = Σ α_k(λ)·Π_{i>k} (1−h_i)·L_i(λ) / Σα_n,
 
 by which its evidence is weighted in estimates of today's rate: old polls of an item that certainly jumped do
-not count, and where it is unclear whether it jumped, the interval becomes wider. The last sharp change lies
-where w_k falls below ½; the one before it is found in the same way from the polls before it.
+not count. Where it is unclear whether an item jumped (``doubtful``), its rate is estimated both ways, and the
+answer is the mixture of both (``either_rate``), as probable as the jump is. The last sharp change lies where
+w_k falls below ½; the one before it is found in the same way from the polls before it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,9 @@ from afresh.values.arrays import Bools, Float64s, Ints
 
 FEWEST_POLLS = 8  # of an item; fewer show no jump
 SURE = 0.9  # least probability of a jump for a mark
-UNSURE = 0.1  # below this probability of a jump, an item's polls keep their full weight
+UNSURE = 0.02  # below this probability of a jump, an item's polls keep their full weight
 JUMPED, STEADY = 0.5, 9.5  # the prior knowledge of the share of items that jumped, in items
-CAUTION = (
-    1.0  # taken off ln of each Bayes factor, since the true distribution of rates is not that of the grid
-)
+CAUTION = 0.5  # taken off ln of each Bayes factor, since rates are not distributed as on the grid
 _SHARE_STEPS = 50
 ENOUGH_JUMPS = 5.0  # expected jumps of all items from which on their times are learned
 _TIMES = 100  # moments that are told apart
@@ -82,6 +81,23 @@ class SharpChanges:
             else self.weight * np.where(marked[polls.item], 1.0, faded.weight)
         )
         return replace(polls, weight=weight)
+
+    @property
+    def doubtful(self) -> Ints:
+        """The items whose rate may have jumped or not: too likely to be left out, too unsure for a mark."""
+        if self.weight is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero((self.probability >= UNSURE) & (self.probability < SURE))
+
+    def weigh_if_jumped(self, polls: PollTable) -> PollTable:
+        """Return the polls of the ``doubtful`` items, each with the weight that it has if the rate of its
+        item did jump: the probability that it belongs to the present period then."""
+        assert self.weight is not None
+        own = np.isin(polls.item, self.doubtful)
+        given = 1.0 - (1.0 - self.weight[own]) / self.probability[polls.item[own]]
+        chosen = np.zeros(polls.items, dtype=bool)
+        chosen[self.doubtful] = True
+        return replace(polls.of_items(chosen), weight=np.clip(given, 0.0, 1.0))
 
     def present(self, polls: PollTable) -> PollTable:
         """Return only the polls after the last mark of each item, for estimators that do not weight polls."""
@@ -140,13 +156,6 @@ def learn_jumps(polls: PollTable, rates: Float64s) -> LearnedJumps | None:
     probability, _, joint = _learn_jumps(polls.of_items(enough), rates)
     share = (JUMPED + float(probability.sum())) / (JUMPED + STEADY + probability.size)
     return LearnedJumps(share, joint)
-
-
-def find_joint_jumps(polls: PollTable, rates: Float64s) -> JointJumps | None:
-    """Return when the rates of these items jumped; None if too few of them did. The result helps to judge
-    single items, which need not be in the table (``find_sharp_changes``)."""
-    enough = _enough(polls)
-    return _learn_jumps(polls.of_items(enough), rates)[2] if enough.any() else None
 
 
 def _enough(polls: PollTable) -> Bools:
