@@ -64,6 +64,8 @@ WITH_CASES = (
     "replay_limit",
     "replay_robust",
     "replay_stamps",
+    "view_simulation",
+    "views",
 )
 
 

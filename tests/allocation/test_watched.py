@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from afresh.allocation.allocate import allocate
-from afresh.allocation.watched import allocate_watched, allocate_watched_age, refresh_gains
+from afresh.allocation.watched import allocate_watched, allocate_watched_age, first_change, refresh_gains
 from afresh.values.errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -172,3 +172,18 @@ def test_a_change_that_is_seen_late_makes_the_copy_older_at_any_budget() -> None
     assert soon.age[0] == pytest.approx(0.0, abs=1e-6)
     assert late.age[0] == pytest.approx(30.0**2 / 2 / 90.0)
     assert late.freshness[0] == pytest.approx(60.0 / 90.0)
+
+
+def test_the_first_change_of_a_window_is_that_of_drawn_changes() -> None:
+    rng = np.random.default_rng(5)
+    for rate in (0.05, 0.6, 4.0):
+        first = rng.exponential(1 / rate, 200_000)
+        seen = first[first <= 3.0]  # the window shows a change
+        error = float(seen.std() / np.sqrt(seen.size))
+        assert float(first_change(rate, 3.0)) == pytest.approx(float(seen.mean()), abs=4 * error)
+
+
+def test_the_first_change_has_no_step_between_its_two_forms() -> None:
+    below, above = first_change([0.01 * (1 - 1e-9), 0.01 * (1 + 1e-9)], 1.0)
+    assert below == pytest.approx(above, rel=1e-7)
+    assert first_change([1.0, 1e290], [0.0, 5.0]).tolist() == pytest.approx([0.0, 0.0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,6 +96,10 @@ class CoordinatorProcess:
         self.state, self.saved_s, self._last = state, now_s, packed
         return True
 
+    def release(self, ended: Mapping[int, int], now_s: float) -> None:
+        if not self.is_over:
+            self._save(self.state.without_runs(ended), now_s)
+
     def rebalance(self, now_s: float) -> None:
         if not self.is_over:
             self._save(self.state.rebalanced(now_s), now_s)
@@ -161,6 +165,13 @@ class ClusterWorld:
 
     def kill(self, shard: int) -> None:
         self.current[shard].is_alive = False
+
+    def end(self, shard: int) -> None:
+        """End the run of a shard in order: then it spends nothing, and the coordinator is told so."""
+        process = self.current[shard]
+        if process.is_alive and process.run:
+            process.is_alive = False
+            self.coordinator.release({shard: process.run}, self.now_s)
 
     def replace_coordinator(self, *, is_old_alive: bool = False) -> None:
         if not is_old_alive:

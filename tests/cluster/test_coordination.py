@@ -25,6 +25,7 @@ EVENTS = (
     "start",
     "start beside the old",
     "kill",
+    "end",
     "pause",
     "cut off",
     "save up",
@@ -42,6 +43,8 @@ def act(world: ClusterWorld, demand: list[float], event: str, which: int) -> Non
         world.start(which, is_old_alive=event != "start")
     elif event == "kill":
         world.kill(which)
+    elif event == "end":
+        world.end(which)
     elif event == "pause":
         world.current[which].is_paused ^= True
     elif event == "cut off":
@@ -201,6 +204,20 @@ def test_a_new_run_waits_until_the_share_of_the_old_one_has_ended() -> None:
         assert share is not None
         assert share.rate_per_s == pytest.approx(expected, abs=1e-6)
     assert again.run == 2
+
+
+def test_a_run_after_one_that_ended_in_order_spends_at_once() -> None:
+    """Such a run made a quarter of its polls: the shares of the one before were counted for a minute."""
+    world, _ = living(8)
+    world.run_until(40.0)
+    for shard in range(SHARDS):
+        world.end(shard)
+    world.replace_coordinator()
+    for shard in range(SHARDS):
+        world.start(shard)
+    world.run_until(50.0)
+    assert sum(world.counts[-20:]) >= 0.8 * 20.0 * 5
+    assert world.most_over_budget() <= 1e-6
 
 
 def test_a_share_number_of_a_new_coordinator_is_larger() -> None:

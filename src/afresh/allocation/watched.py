@@ -19,6 +19,7 @@ from afresh.values.errors import InputError
 
 _SLOWEST = 1e-12
 _HALVINGS = 100
+_FEW = 1e-2  # below so many changes expected between two readings, the series is more precise
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +158,24 @@ def allocate_watched_age(
     stale = np.maximum(1.0 / often - 1.0 / rate, 0.0) + busy + cost
     share = 1.0 / (1.0 / rate + stale)
     return WatchedAgePlan(often, share / rate, share * stale**2 / 2, float(cost @ often))
+
+
+def first_change(rates: ArrayLike, windows: ArrayLike) -> Float64s:
+    """Return when the first change came, on average, of items that had at least one change in a window.
+
+    Two readings show that an item of rate λ changed in the h seconds between them. The first of its changes
+    came h·(1/x − 1/(eˣ − 1)) after the first reading, where x = λh: in the middle of the window if changes
+    are rare, and 1/λ after its beginning if they are frequent.
+
+    >>> first_change([0.0, 0.001, 1.0, 50.0], 5.0).round(3).tolist()
+    [2.5, 2.498, 0.966, 0.02]
+    """
+    rate, window = np.broadcast_arrays(
+        np.asarray(nonnegative("rates", rates), dtype=np.float64),
+        np.asarray(nonnegative("windows", windows), dtype=np.float64),
+    )
+    changes = rate * window
+    many = np.maximum(changes, _FEW)
+    with np.errstate(over="ignore"):
+        part = np.where(changes < _FEW, 0.5 - changes / 12.0, 1.0 / many - 1.0 / np.expm1(many))
+    return np.asarray(window * part)

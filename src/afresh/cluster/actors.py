@@ -60,6 +60,7 @@ class ShardActor:
     def __init__(self, spec: ShardSpec, version: str, secrets: Resolver, is_polling: bool = True) -> None:
         self._spec, self._engine, self._problem = spec, None, ""
         self._reporter: ShardReporter | None = None
+        self._ended_run = 0
         _log_to_stderr()
         try:
             check_own_version(version)
@@ -111,13 +112,19 @@ class ShardActor:
 
     def stop(self) -> RunProgress | None:
         """End the polls, and return the progress of the run."""
-        engine, self._reporter = self._engine, None
+        engine, reporter, self._reporter = self._engine, self._reporter, None
         if engine is None or self._problem:
             return None
         try:
-            return engine.stop()
+            progress = engine.stop()
         except UsageError:  # it was not started
             return None
+        self._ended_run = 0 if reporter is None else reporter.run_number
+        return progress
+
+    def ended_run(self) -> int:
+        """Return the number that the coordinator gave to the run which ``stop`` ended; 0 if there is none."""
+        return self._ended_run
 
     def close(self) -> None:
         if self._engine is not None:
@@ -136,11 +143,7 @@ class ShardActor:
         return question(self._opened, *args, **kwargs)
 
     def hosts(self) -> dict[str, int]:
-        """Return the number of items by host."""
-        found: dict[str, int] = {}
-        for count in self._opened.store.items.counts():
-            found[count.group] = found.get(count.group, 0) + count.items
-        return found
+        return count_hosts(self._opened)
 
     # Items that move in and out.
 
@@ -155,6 +158,14 @@ class ShardActor:
 
     def remove(self, ids: Sequence[int]) -> None:
         drop_moved(self._opened.store, ids)
+
+
+def count_hosts(engine: Engine) -> dict[str, int]:
+    """Return the number of items by host."""
+    found: dict[str, int] = {}
+    for count in engine.store.items.counts():
+        found[count.group] = found.get(count.group, 0) + count.items
+    return found
 
 
 def host_ids(engine: Engine, host: str) -> list[int]:
@@ -187,6 +198,9 @@ class CoordinatorActor:
 
     def report(self, report: ShardReport) -> ShareAnswer | None:
         return self._coordinator.report(report)
+
+    def release(self, ended: Mapping[int, int]) -> None:
+        self._coordinator.release(ended)
 
     def deliver(self, packed: bytes) -> bool:
         """Keep items of other shards in the project's store, from which the run of the cluster takes them."""

@@ -17,6 +17,7 @@ from afresh.cluster.actors import (
     CoordinatorActor,
     ShardActor,
     coordinator_name,
+    count_hosts,
     host_ids,
     shard_name,
 )
@@ -49,6 +50,7 @@ from afresh.engine.logs import log_event
 from afresh.engine.runner.engine_run import RunProgress
 from afresh.sources.secrets import Resolver
 from afresh.stores.moving import AT_ONCE, drop_moved, read_records
+from afresh.values.errors import AfreshError
 from afresh.values.formatting import format_count
 from afresh.version import __version__
 
@@ -246,7 +248,7 @@ class ClusterRun:
     def find_moves(self) -> list[HostMove]:
         """Return the hosts whose items are not in the shard where they belong; report hosts larger than a
         shard."""
-        places = {-1: _count_hosts(self._engine)}
+        places = {-1: count_hosts(self._engine)}
         places |= {shard: self._ask(running, "hosts") for shard, running in self.shards.items()}
         sizes: dict[str, int] = {}
         moves = []
@@ -334,7 +336,7 @@ class ClusterRun:
     def _pass_on_new_items(self) -> None:
         """Move new items from the project's store, where commands and other shards put them, to their
         shards."""
-        for host in list(_count_hosts(self._engine)):
+        for host in list(count_hosts(self._engine)):
             running = self.shards[self._owner(host)]
             if running.handle is None or running.problem:
                 continue
@@ -355,12 +357,14 @@ class ClusterRun:
             for running in self.shards.values()
             if running.handle is not None
         }
-        found = []
+        found, ended = [], dict[int, int]()
         for shard, call in calls.items():
             try:
                 found.append(ask_actor(self._ray, call, f"shard {shard}", timeout_s))
+                ended[shard] = self._ask(self.shards[shard], "ended_run")
             except ClusterError as error:
                 log_event(logging.WARNING, "stopped before everything was saved", problem=str(error))
+        self._release({shard: run for shard, run in ended.items() if run})
         for running in self.shards.values():
             self._stop_shard(running)
         if self._is_seen:  # else it is another run that is seen
@@ -370,6 +374,16 @@ class ClusterRun:
         done = [each for each in found if each is not None]
         names = ("polls", "changes", "failures", "requests", "audits")
         return RunProgress(**{name: sum(getattr(each, name) for each in done) for name in names})
+
+    def _release(self, ended: Mapping[int, int]) -> None:
+        """Tell the coordinator which runs of shards have ended, so that the next runs get their shares at
+        once. If it cannot be told, they wait until these must have ended."""
+        if not ended or self._coordinator is None:
+            return
+        try:
+            ask_actor(self._ray, self._coordinator.release.remote(ended), "the coordinator", 10.0)
+        except AfreshError as error:
+            log_event(logging.DEBUG, "the shares could not be released", problem=str(error))
 
     def _stop_shard(self, running: RunningShard) -> None:
         if running.handle is not None:
@@ -383,10 +397,3 @@ class ClusterRun:
 
 class CoordinatorLostError(ClusterError):
     """Another coordinator has taken over the project."""
-
-
-def _count_hosts(engine: Engine) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for count in engine.store.items.counts():
-        found[count.group] = found.get(count.group, 0) + count.items
-    return found

@@ -126,6 +126,12 @@ class CoordinatorState:
         ledgers = move_shares(ledgers, targets, limits, number, now_s + self.budget.counted_s)
         return replace(self, epoch=self.epoch + 1, ledgers=ledgers, price=price or self.price)
 
+    def without_runs(self, ended: Mapping[int, int]) -> CoordinatorState:
+        """Return the state after runs of shards (numbers by shard) that ended in order: they spend nothing
+        any more, so that the next runs need not wait until their shares have ended. Save it."""
+        over = {_name(shard, run) for shard, run in ended.items()}
+        return replace(self, ledgers={name: each for name, each in self.ledgers.items() if name not in over})
+
     def _is_latest(self, name: str) -> bool:
         shard, _, run = name.partition("/")
         return self.runs.get(int(shard)) == int(run)

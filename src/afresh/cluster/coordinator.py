@@ -8,6 +8,7 @@ learned of all items together passes through it too.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from afresh.cluster.coordination import (
@@ -66,6 +67,12 @@ class Coordinator:
             return None
         self.state = state
         return self._with_common(report, answer)
+
+    def release(self, ended: Mapping[int, int]) -> None:
+        """Count the shares of these runs (numbers by shard) no longer, because they have ended."""
+        if self.is_replaced:
+            raise CoordinatorReplacedError(ENDED)
+        self._save(self.state.without_runs(ended))
 
     def _with_common(self, report: ShardReport, answer: ShareAnswer) -> ShareAnswer:
         if report.lessons is None or answer.is_replaced:

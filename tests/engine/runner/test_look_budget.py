@@ -42,9 +42,11 @@ def always_stale(monkeypatch: pytest.MonkeyPatch) -> _AlwaysStale:
     return found
 
 
-def _engine_of_views(folder: Path, sources: int, look_every: str, time: VirtualTime | None = None) -> Engine:
-    """An engine in virtual time with the default budget of one request a second."""
-    text = '[budget]\nseconds = "20m/h"\n'
+def _engine_of_views(
+    folder: Path, sources: int, look_every: str, time: VirtualTime | None = None, requests: str = "1/s"
+) -> Engine:
+    """An engine in virtual time, with the default budget of one request a second."""
+    text = f'[budget]\nseconds = "20m/h"\nrequests = "{requests}"\n'
     for number in range(sources):
         text += f"""
             [[source]]
@@ -77,6 +79,15 @@ def test_looks_leave_requests_for_refreshes(
     assert run is not None
     assert max(run.unspent_seconds, key=lambda reason: run.unspent_seconds[reason]) == "requests"
     assert run.unspent_seconds.get("machine", 0.0) < 0.1 * sum(run.unspent_seconds.values())
+
+
+def test_looks_come_as_often_as_the_settings_say(tmp_path: Path, always_stale: _AlwaysStale) -> None:
+    """Also between two checks of the settings, which come every tenth of a second."""
+    always_stale.stale = False
+    time = VirtualTime()
+    with _engine_of_views(tmp_path, 1, "0.25s", time, requests="50/s") as engine:
+        engine.run(for_s=30.0)
+    assert 117 <= len(always_stale.looks) <= 122
 
 
 def test_the_mean_age_is_that_of_the_views(tmp_path: Path, always_stale: _AlwaysStale) -> None:

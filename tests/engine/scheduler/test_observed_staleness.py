@@ -49,6 +49,18 @@ def test_by_age_the_gain_grows_until_every_view_has_its_turn() -> None:
     assert lost[1] > 0
 
 
+def test_a_view_is_stale_since_before_the_reading_that_finds_it_so() -> None:
+    """After a refresh of a minute, the first reading finds changes that came during the refresh."""
+    looked = StalenessReport(5.0, True, NOW, True, 0.1, 0.1, 0.1, 60.0, complete_s=NOW - 61.0)
+    worth = values(seen([looked]), [60.0])
+    since_s = 61.0 - 1 / 0.1 + 61.0 / np.expm1(6.1)  # the first of about six changes
+    assert worth[0] == pytest.approx((since_s / 0.1 + since_s**2 / 2) / 60.0)
+    rare = StalenessReport(5.0, True, NOW, True, 1e-6, 1e-6, 1e-6, 60.0, complete_s=NOW - 4.0)
+    assert values(seen([rare]), [60.0])[0] == pytest.approx((2.0 / 1e-6 + 2.0) / 60.0, rel=1e-5)
+    unknown = StalenessReport(5.0, True, NOW - 4.0, True, 1.0, 1.0, 1.0, 60.0)  # no reading found it complete
+    assert values(seen([unknown]), [60.0])[0] == pytest.approx((4.0 + 8.0) / 60.0)
+
+
 def test_what_brings_a_given_up_view_back_is_known() -> None:
     reports = [report(600.0, 1.0, 60.0), report(1.0, 0.1, 0.1)]
     staleness, terms = seen(reports, RefreshGoal(), RefreshGoal()), terms_of([60.0, 0.1], 0.05)

@@ -274,6 +274,7 @@ def _describe_use(used: float, unspent: Mapping[str, float], allowed: float, whi
     >>> _describe_use(59.6, {"hosts at their limit": 20.2, "nothing due": 20.2}, 100.0, "this")
     '60% used by this run (not used: 20% hosts at their limit, 20% nothing due)'
     """
+    unspent = _within(unspent, allowed - used)
     unused = _unused(used, unspent, allowed)
     share = (
         _whole_percentages([used, *unspent.values()], allowed)[0] if unused else round(100 * used / allowed)
@@ -285,11 +286,24 @@ def _unused(used: float, unspent: Mapping[str, float], allowed: float) -> str:
     """Return the parts of what was ``allowed`` that were not used, with their reasons."""
     if used >= allowed:
         return ""
+    unspent = _within(unspent, allowed - used)
     shares = _whole_percentages([used, *unspent.values()], allowed)
     parts = [f"{share}% {words}" for words, share in zip(unspent, shares[1:], strict=True) if share]
     left = 100 - sum(shares)
     parts += [f"{left}% for other reasons"] if left > 0 else []
     return ", ".join(parts)
+
+
+def _within(unspent: Mapping[str, float], left: float) -> dict[str, float]:
+    """Return ``unspent`` in the same proportions, but no more than what was ``left``. The engines of a
+    cluster count more together: each counts from its own part of the budget, and the parts change.
+
+    >>> _within({"hosts": 6.0, "machine": 2.0}, 4.0), _within({"hosts": 6.0}, 9.0)
+    ({'hosts': 3.0, 'machine': 1.0}, {'hosts': 6.0})
+    """
+    total = sum(unspent.values())
+    share = max(left, 0.0) / total if total > max(left, 0.0) else 1.0
+    return {reason: share * amount for reason, amount in unspent.items()}
 
 
 def _whole_percentages(amounts: Sequence[float], total: float) -> list[int]:

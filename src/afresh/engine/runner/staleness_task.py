@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping, Sequence
 
 from afresh.engine.logs import log_event
@@ -21,7 +22,8 @@ from afresh.engine.scheduler.observed_staleness import observed_staleness, pack_
 from afresh.engine.state_names import STALENESS_REPORTS, STALENESS_STATE
 from afresh.sources.capabilities import Capabilities, StalenessReport
 
-_CHECK_EVERY_S = 0.1
+_CHECK_EVERY_S = 0.1  # the longest time until changed settings are noticed
+_SHORTEST_PAUSE_S = 1e-3
 _SLOTS = 2.0  # a reading begins so many slots of the budget after the last one: the others are for refreshes
 MONEY_EVERY_S = 2.0
 _SAVE_EVERY_S = 60.0
@@ -53,12 +55,13 @@ class StalenessTask:
             while True:
                 waits = self._start_readings()
                 self.is_busy = bool(self._reading) or waits
+                pause_s = self._pause_s()
                 if self._reading:
-                    await asyncio.wait(self._reading.values(), timeout=_CHECK_EVERY_S)
+                    await asyncio.wait(self._reading.values(), timeout=pause_s)
                     for name in [name for name, task in self._reading.items() if task.done()]:
                         self._reading.pop(name).result()  # raises the error of the task, if there is one
                 else:
-                    await asyncio.sleep(_CHECK_EVERY_S)
+                    await asyncio.sleep(pause_s)
                 self._update_money_terms()
         finally:
             for task in self._reading.values():
@@ -102,18 +105,29 @@ class StalenessTask:
         for its first reading."""
         settings, now_s = self._context.settings.now, self._clock.elapsed_s()
         tables = {table.settings.name: table.settings for table in settings.sources}
-        for name in set(self._known) - tables.keys():
-            del self._known[name]
         can = {name: self._context.sources.capabilities(name) for name in tables}
-        read = [name for name in tables if can[name].staleness is not None and name not in self._reading]
+        observing = [name for name in tables if can[name].staleness is not None]
+        for by_source in (self._known, self._next_s):
+            for name in set(by_source) - set(observing):
+                del by_source[name]
+        read = [name for name in observing if name not in self._reading]
         due_s = {name: self._next_s.get(name, float("-inf")) for name in read}
         for name in sorted(read, key=lambda name: due_s[name]):
             if due_s[name] > now_s or not self._takes_turn(now_s):
                 break
             every_s = tables[name].listings_every_s or settings.run.listings_every
-            self._next_s[name] = self._overdue_s[name] = now_s + every_s
+            # A reading that starts a little late does not delay the next one.
+            begun_s = due_s[name] if now_s - due_s[name] < every_s else now_s
+            self._next_s[name], self._overdue_s[name] = begun_s + every_s, now_s + every_s
             self._reading[name] = asyncio.create_task(self._read_reports(name, can[name]))
         return any(name not in self._known and name not in self._reading for name in read)
+
+    def _pause_s(self) -> float:
+        """Return how long nothing is to be done: until the next reading is due, or the settings are checked
+        again. Readings that waited for the next check would come less often than the settings say."""
+        waiting = (due_s for name, due_s in self._next_s.items() if name not in self._reading)
+        due_s = max(min(waiting, default=math.inf), self._turn_s)
+        return min(max(due_s - self._clock.elapsed_s(), _SHORTEST_PAUSE_S), _CHECK_EVERY_S)
 
     def _takes_turn(self, now_s: float) -> bool:
         """Return whether a reading may begin now. Workers share the budget, and with it the readings. Turns

@@ -5,6 +5,8 @@ need not be estimated. The poll of a fresh item gains nothing. What the refresh 
 on the objective of its source:
 
     age         w·(T/λ + T²/2) for an item of weight w and λ changes per second that is stale since T seconds.
+                T is an expectation: the first change came between the last moment at which the copy is known
+                to have been complete and the reading that found it stale (``watched.first_change``).
                 With a price μ per second of refreshing, the mean age is least if every item of cost c is
                 refreshed as soon as this reaches c·μ. It grows without limit, so that no item is left out.
     others      w/λ of fresh time, minus what other items lose while the refresh uses up the budget
@@ -24,7 +26,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from afresh.allocation.lag_targets import LagJobs
-from afresh.allocation.watched import refresh_gains
+from afresh.allocation.watched import first_change, refresh_gains
 from afresh.engine.scheduler.item_rows import ItemRows
 from afresh.engine.settings.refresh_goals import RefreshGoal, refresh_goal
 from afresh.engine.settings.tables import Settings
@@ -56,7 +58,8 @@ class ObservedStaleness:
     ``stale_since_s`` is +∞ for fresh items. ``known`` is False if the staleness cannot be observed.
     ``WatchedItem`` explains ``dispersion``. ``below`` has tuples (lower, upper) of positions in the columns:
     the upper item is made from the lower one. Tuples whose upper item is made from fewer items are first.
-    ``incomplete_s`` is the earliest time at which the copy of a stale item may have begun to lack a change.
+    ``complete_s`` is the last time at which the copy of a stale item is known to have lacked nothing that
+    could be seen, ``incomplete_s`` the earliest time at which it may have begun to lack a change.
     ``by_age`` says whether the objective is the age; ``target_s`` and ``delay_s`` are those of
     ``RefreshGoal``."""
 
@@ -68,6 +71,7 @@ class ObservedStaleness:
     high_per_s: Float64s
     cost_s: Float64s
     dispersion: Float64s
+    complete_s: Float64s
     incomplete_s: Float64s
     by_age: Bools
     target_s: Float64s
@@ -103,6 +107,7 @@ class ObservedStaleness:
             high_per_s=_column([one.high_per_s for one in reports]),
             cost_s=_column([one.cost_s for one in reports]),
             dispersion=_column([one.dispersion for one in reports]),
+            complete_s=np.array([_complete_s(one) for one in reports], dtype=np.float64),
             incomplete_s=np.array([_incomplete_s(*pair) for pair in pairs], dtype=np.float64),
             by_age=np.array([goal.objective == "age" for goal in wanted], dtype=bool),
             target_s=np.array([goal.target_lag_s for goal in wanted], dtype=np.float64),
@@ -162,10 +167,18 @@ class ObservedStaleness:
         return np.where(self.stale & ~self.by_age & (gains <= 0) & np.isfinite(factor), factor, 1.0)
 
     def _age_gains(self, terms: RefreshTerms, now_s: float) -> Float64s:
-        lag_s = np.where(self.stale, np.maximum(now_s - self.stale_since_s, _JUST_NOW_S), 0.0)
+        lag_s = np.where(self.stale, np.maximum(now_s - self._expected_since_s(), _JUST_NOW_S), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             fresh_s = np.nan_to_num(1.0 / self.rates(), nan=0.0, posinf=0.0)
         return terms.weight * (lag_s * fresh_s + lag_s**2 / 2) / terms.age_unit_s
+
+    def _expected_since_s(self) -> Float64s:
+        """Return the expected time of the first change that each stale copy lacks; +∞ for fresh items."""
+        found, stale = np.full(self.rows.size, np.inf), np.isfinite(self.stale_since_s)
+        complete_s = self.complete_s[stale]
+        rate = np.nan_to_num(self.rates()[stale], nan=0.0, posinf=_MOST)
+        found[stale] = complete_s + first_change(rate, self.stale_since_s[stale] - complete_s)
+        return found
 
     def _fresh_gains(self, terms: RefreshTerms) -> Float64s:
         """Return what refreshes gain in fresh time; NaN where the rate is not known yet."""
@@ -179,13 +192,16 @@ class ObservedStaleness:
         return gains
 
 
-def _incomplete_s(report: StalenessReport, goal: RefreshGoal) -> float:
-    """Return the earliest time at which a stale copy may have begun to lack a change; +∞ if it is fresh."""
+def _complete_s(report: StalenessReport) -> float:
+    """Return the last time at which a stale copy is known to have been complete; +∞ if it is fresh."""
     if report.stale_since_s is None:
         return math.inf
-    if report.complete_s is None:
-        return report.stale_since_s - goal.delay_s
-    return min(report.complete_s, report.stale_since_s) - goal.behind_s
+    return report.stale_since_s if report.complete_s is None else min(report.complete_s, report.stale_since_s)
+
+
+def _incomplete_s(report: StalenessReport, goal: RefreshGoal) -> float:
+    """Return the earliest time at which a stale copy may have begun to lack a change; +∞ if it is fresh."""
+    return _complete_s(report) - (goal.delay_s if report.complete_s is None else goal.behind_s)
 
 
 def _column(values: Sequence[float | None]) -> Float64s:
