@@ -90,7 +90,10 @@ class SharedRayCluster:
             self.close()
 
     def close(self) -> None:
-        """End the cluster. What Ray leaves to the end of the process is collected here, in silence."""
+        """End the cluster, if it runs: once, because this is called after every later test, too. What Ray
+        leaves to the end of the process is collected here, in silence."""
+        if self._nodes is None:
+            return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             warnings.simplefilter("ignore", FutureWarning)
