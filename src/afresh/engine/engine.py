@@ -126,8 +126,10 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
     ) -> RunProgress:
         """Poll items, and return the progress at the end. The run ends when a stop is requested, after
         ``for_s`` seconds or, with ``once``, when each due item was polled once. ``report`` is called with the
-        progress twice per second. With ``signals``, SIGTERM and SIGINT stop the run when its polls under way
-        have ended. With ``reload``, SIGHUP applies the settings that ``reload()`` returns."""
+        progress twice per second. If the store cannot be written when the time is over, nor within
+        ``drain_timeout`` after it, this raises ``StoreError``. With ``signals``, SIGTERM and SIGINT stop the
+        run when its polls under way have ended. With ``reload``, SIGHUP applies the settings that
+        ``reload()`` returns."""
         if not for_s >= 0:
             raise UsageError(f"for_s is {for_s:g}: give seconds from 0 on")
 
@@ -181,10 +183,12 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
         only: Sequence[int] | None = None,
         stop: StopSignal | None = None,
         settings: Settings | None = None,
+        for_s: float = math.inf,
     ) -> Run:
         """Return a run that is ready to poll, for callers that have their own event loop. With ``once``, the
         run polls each due item once. ``only`` are the ids of the items to load, by default all. ``stop`` is
-        the signal that ends the run; ``settings`` replaces the settings of the engine."""
+        the signal that ends the run; ``settings`` replaces the settings of the engine. If the store cannot be
+        written ``drain_timeout`` after ``for_s`` seconds, the run raises ``StoreError``."""
         from afresh.engine.runner.build import RunInput, build_run
         from afresh.engine.runner.run_context import StopSignal
         from afresh.sources.parsing.parser_pool import ParserPool
@@ -193,7 +197,8 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
         parsers = ParserPool()
         sources_for = partial(self._sources_for, parsers)
         place = (self.store, settings, self.clock, rng, sources_for, stop)
-        given = RunInput(*place, only, once, parsers, self._given.secrets)
+        give_up_s = self.clock.elapsed_s() + for_s + settings.run.drain_timeout
+        given = RunInput(*place, only, once, parsers, self._given.secrets, give_up_s)
         return await build_run(given)
 
     async def _run(
@@ -224,7 +229,7 @@ class Engine(ItemOperations, ProjectReports, ClosedOnExit):
         with self.on_stop(drain, self.settings.run.drain_timeout):
             drop_superseded_override(self.store, self.settings)
             override = read_override(self.store)
-            run = await self.open_run(once=once, stop=stop)
+            run = await self.open_run(once=once, stop=stop, for_s=for_s)
             if reloader is not None:
                 reloader.attach(run)
             pulse = PulseTask(run, self.store, self.clock, self.current, override)

@@ -31,13 +31,19 @@ RETRIES = Backoff(first_s=0.1, longest_s=5.0)
 class ThreadedStore:
     """Runs calls of a store (``sync``) in a thread of its own, until ``close``. If the store is locked, full
     or read-only, this is logged once, every call waits until the store works again, and ``trouble`` states
-    the cause until then; it is empty while the store works.
+    the cause until then; it is empty while the store works. A call that fails when ``gives_up()`` is True
+    waits no longer, and raises the error.
 
     Do not pass to ``run`` a method that returns an iterator: an iterator belongs to one thread, and a failure
     in the middle of it could not be retried. Pass a function that reads the whole iterator."""
 
-    def __init__(self, store: Store, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self.sync, self._sleep = store, sleep
+    def __init__(
+        self,
+        store: Store,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        gives_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.sync, self._sleep, self._gives_up = store, sleep, gives_up
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="afresh-store")
         self.trouble = ""
 
@@ -47,7 +53,8 @@ class ThreadedStore:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call ``work`` again after every ``StoreError`` until it succeeds, with growing waits in between.
+        """Call ``work`` again after every ``StoreError`` until it succeeds, with growing waits in between, or
+        until ``gives_up()``.
 
         Most errors pass: locks are released, disks are cleared, servers restart. The errors of a damaged
         store, or of a store that a newer version of afresh wrote, do not, so they are raised at once."""
@@ -68,6 +75,8 @@ class ThreadedStore:
             except StoreError as error:
                 failures += 1
                 self._set_trouble(str(error))
+                if self._gives_up():
+                    raise
                 await self._sleep(RETRIES.wait_s(failures))
             else:
                 # Success at the first attempt proves nothing: a full disk can still be read.

@@ -141,6 +141,33 @@ def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path, said: l
     assert any("works again" in words for words in said)
 
 
+def test_a_run_for_a_time_ends_although_the_store_cannot_be_written(tmp_path: Path, said: list[str]) -> None:
+    with VirtualSite([0.0] * 5) as site:
+        full = FlakyStore(open_store("memory:"), [StoreFullError("the disk is full")] * 1_000_000)
+        with site.engine(tmp_path, store=full) as engine:
+            engine.add(site.urls())
+            began_s = site.time.elapsed_s()
+            with pytest.raises(StoreError, match="the disk is full"):
+                engine.run(for_s=20.0)
+            assert 80.0 <= site.time.elapsed_s() - began_s < 90.0  # drain_timeout is a minute
+    assert any("stopped before everything was saved" in words for words in said)
+
+
+def test_a_run_for_a_time_ends_although_the_store_is_locked(tmp_path: Path) -> None:
+    with VirtualSite([0.0] * 5) as site:
+        with site.engine(tmp_path) as engine:
+            engine.add(site.urls())
+        other = sqlite3.connect(tmp_path / "afresh.db", isolation_level=None)
+        store = open_store("sqlite:afresh.db", base=tmp_path, timeout_s=0.01)
+        with site.engine(tmp_path, store=store) as engine:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreLockedError):
+                engine.run(for_s=20.0)
+            other.execute("ROLLBACK")
+            assert engine.run(for_s=20.0).polls >= 5
+        other.close()
+
+
 def test_a_source_that_breaks_spoils_only_its_own_poll(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

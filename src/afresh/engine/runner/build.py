@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -44,7 +45,8 @@ class RunInput:
     """The input of ``build_run``. ``only`` are the ids of the items to load, by default all. With ``once``,
     the run makes a single round: it polls each item that is due at its start once. The sources that
     ``sources_for`` builds use the parser processes ``parsers``. ``secrets`` resolves the addresses of people
-    who are told of changes."""
+    who are told of changes. After the elapsed time ``give_up_s``, a store that cannot be written ends the run
+    with its error."""
 
     store: Store
     settings: Settings
@@ -56,11 +58,12 @@ class RunInput:
     once: bool = False
     parsers: ParserPool = field(default_factory=ParserPool)
     secrets: Resolver = no_secrets
+    give_up_s: float = math.inf
 
 
 async def build_run(given: RunInput) -> Run:
     """Return a run that is ready to poll. Each of ``Run.run``, ``refresh`` and ``list_items`` closes it."""
-    store = ThreadedStore(given.store)
+    store = ThreadedStore(given.store, gives_up=lambda: given.clock.elapsed_s() >= given.give_up_s)
     try:
         return await _build(store, given)
     except BaseException:

@@ -139,7 +139,8 @@ class Run:
     # The three kinds of work.
 
     async def run(self, *, for_s: float = math.inf) -> RunProgress:
-        """Poll items until a stop is requested, for ``for_s`` seconds, or until a single round is over."""
+        """Poll items until a stop is requested, for ``for_s`` seconds, or until a single round is over. Raise
+        the error of the store if it was given up (``RunInput.give_up_s``)."""
         clock = self.context.clock
         until_s = clock.elapsed_s() + for_s
         if self._once:
@@ -158,6 +159,9 @@ class Run:
             await self.dispatcher.run(until_s, {*serving, *helpers})
         finally:
             await self._finish(serving, *helpers)
+        for task in serving:
+            if not task.cancelled() and task.exception() is not None:
+                task.result()  # raises: what is not saved is polled again by the next run
         return self.progress()
 
     async def _begin_single_round(self) -> None:
