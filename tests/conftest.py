@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import psycopg
 import pytest
-from tests import leftovers
+from tests import docstring_examples, leftovers
 from tests.cluster.ray_cluster import RayCluster, SharedRayCluster
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
 from tests.servers.quick_afresh import QuickAfresh, shared_quick_afresh
@@ -39,8 +39,18 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """From now on cycles are collected, but those of what the collection made."""
+    """From now on cycles are collected, but those of what the collection made.
+
+    After what was frozen, Python takes the heap for small and would look through all of it at every turn.
+    """
     gc.enable()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    """Look for cycles once; pytest does so five times, and each time looks at all that is left then."""
+    gc.collect()
     gc.freeze()
 
 
@@ -57,8 +67,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """At the end of the run, look for what the tests left behind."""
+    """At the end of the run, look for what the tests left behind; a plugin also sees the files of ``src``."""
     config.pluginmanager.register(leftovers, "tests.leftovers")
+    config.pluginmanager.register(docstring_examples, "tests.docstring_examples")
 
 
 @pytest.fixture(autouse=True)

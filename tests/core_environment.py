@@ -31,8 +31,8 @@ def core_packages() -> set[str]:
 
 
 def make_core_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Link the packages of the core, and afresh itself, into ``folder``. Return a tuple: the command that
-    starts afresh there, and its environment."""
+    """Link the packages of the core, and afresh itself, into ``folder``. Return a tuple: the words that start
+    Python there, and its environment."""
     for name in core_packages():
         for file in distribution(name).files or ():
             top = file.parts[0]
@@ -42,4 +42,4 @@ def make_core_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
     (folder / "afresh").symlink_to(ROOT / "src" / "afresh")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     # -S leaves out the packages of this environment; PYTHONPATH names those of the core.
-    return [sys.executable, "-S", "-m", "afresh"], environment | {"PYTHONPATH": str(folder)}
+    return [sys.executable, "-S"], environment | {"PYTHONPATH": str(folder)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.core_environment import make_core_environment
 from tests.engine.living import LivingSite
+from tests.servers.quick_afresh import quick_afresh_of
 
 pytestmark = pytest.mark.waits
 
@@ -18,16 +19,25 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def core(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Runs afresh, where only the packages of the core can be imported."""
-    command, environment = make_core_environment(tmp_path_factory.mktemp("core"))
+    python, environment = make_core_environment(tmp_path_factory.mktemp("core"))
+    with quick_afresh_of(python, environment, tmp_path_factory.mktemp("quick")) as quick:
 
-    def run(folder: Path, *words: str) -> Ran:
-        return subprocess.run(
-            [*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        def run(folder: Path, *words: str) -> Ran:
+            return quick.run(*words, folder=folder, environment=environment)
 
-    return run
+        yield run
+
+
+def test_a_process_of_its_own_begins_as_the_others_do(core: Run, tmp_path: Path) -> None:
+    """The other tests run forks of one process that has imported the command line."""
+    python, environment = make_core_environment(tmp_path)
+    ran = subprocess.run(
+        [*python, "-m", "afresh", "--version"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert core(tmp_path, "--version").stdout == ran.stdout
 
 
 def test_csv_is_planned_and_estimated(core: Run, tmp_path: Path) -> None:

@@ -54,9 +54,8 @@ def crawl_often(folder: Path, rates: list[float], crawls: int, seed: int) -> Flo
 
 def test_later_crawls_of_the_tutorial_prefer_pages_that_change(tmp_path: Path) -> None:
     """The first crawl of a minute gets to know fifteen pages; it can hardly prefer any."""
-    found = [crawl_often(tmp_path / str(seed), LIBRARY, 3, seed) for seed in range(2)]
-    polls = np.sum(found, axis=0)
-    assert polls.sum(axis=1).min() >= 2 * (CRAWL_S - 1)
+    polls = crawl_often(tmp_path / "project", LIBRARY, 3, seed=0)
+    assert polls.sum(axis=1).min() >= CRAWL_S - 1
     preferred = polls[:, :5].mean(axis=1) / polls[:, 5:].mean(axis=1)
     assert preferred[1:].min() >= 2.0, preferred
     assert preferred[1:].min() >= 1.3 * preferred[0], preferred

@@ -82,7 +82,7 @@ class StallingSite(VirtualSite):
 def test_hosts_that_were_quick_lose_reserved_slots_when_they_stall(tmp_path: Path) -> None:
     site = StallingSite([0.0] * 13, hosts=13)
     more, source = f"[run]\nconcurrency = {SLOTS}", "respect_robots = false"
-    with site.engine(tmp_path, budget="200/s", more=more, source=source) as engine:
+    with site.engine(tmp_path, budget="100/s", more=more, source=source) as engine:
         engine.add(site.urls())
         engine.set(site.urls(), ItemChange(max_interval_s=0.05))
         site.stalls_s = site.time.now_s() + 5.0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ import pytest
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
+from afresh.engine.reporting.item_snapshot import take_snapshot
+from afresh.engine.reporting.why import explain
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import ItemQuery
 from afresh.values.zstd_frames import zstd
@@ -74,10 +77,14 @@ def answers(engine: Engine) -> dict[str, Any]:
     store = engine.store
     due = [item.key for item in store.items.by_id(store.items.due(engine.clock.now_s(), 100))]
     keys = sorted(engine.store.items.ids([*due, *all_keys(engine)]))
-    explained = {}
-    for key in keys:
-        found = asdict(engine.why(key))
-        explained[key] = {name: found[name] for name in WHY_FIELDS}
+    items = {key: store.items.get(key) for key in keys}
+    listed = [item for item in items.values() if item is not None]
+    # As ``engine.why`` does, with one reading of the store for all; each item is explained from a copy of it,
+    # because an explanation leaves traces in it.
+    snapshot = take_snapshot(store, engine.running_settings(), listed, engine.clock.now_s())
+    found = {item.key: asdict(explain(store, deepcopy(snapshot), item)) for item in listed}
+    assert found[keys[0]] == asdict(engine.why(keys[0]))
+    explained = {key: {name: found[key][name] for name in WHY_FIELDS} for key in keys}
     status = asdict(engine.status())
     names = ("items", "by_status", "freshness", "age_s", "dropped", "budget_per_s")
     return {"due": due, "why": explained, "status": {name: status[name] for name in names if name in status}}

@@ -25,7 +25,9 @@ ITEMS = 2000
 
 def coverage(population: str, fewest: int, most: int, scale: float, *, regular: bool = False) -> float:
     hits = []
-    for seed in range(4):  # of three polls each even 2000 items leave the prior's shape open by a fifth
+    # Of three polls each even 2000 items leave the prior's shape open by a fifth; of more polls one draw says
+    # the coverage within 0.7 points (standard deviation).
+    for seed in range(4 if most == 3 else 1):
         rng = np.random.default_rng(seed)
         rates = draw_rates(population, ITEMS, rng)
         polls = poll(rates, fewest, most, rng, scale=scale, regular=regular)

@@ -159,9 +159,23 @@ def shared_quick_afresh(meeting_place: Path) -> Iterator[QuickAfresh]:
         if line is None:
             address.with_suffix(".py").write_text(_CALLER)
             address.unlink(missing_ok=True)
-            _start(address)
+            _start(address, [sys.executable], os.environ)
             line = _joined(address)
             assert line is not None
+    with line:
+        yield QuickAfresh(address)
+
+
+@contextmanager
+def quick_afresh_of(
+    python: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> Iterator[QuickAfresh]:
+    """Commands of another Python, begun by these words in this environment; only the command line is imported
+    for all of them, so that each imports, or misses, what it needs."""
+    address = folder / "afresh.sock"
+    _start(address, python, environment, "command-line")
+    line = _joined(address)
+    assert line is not None
     with line:
         yield QuickAfresh(address)
 
@@ -178,15 +192,15 @@ def _joined(address: Path) -> socket.socket | None:
     return None
 
 
-def _start(address: Path) -> None:
+def _start(address: Path, python: Sequence[str], environment: Mapping[str, str], *imported: str) -> None:
     """In a session of its own: it outlives the process that starts it, if others use it."""
     heard, said = os.pipe()
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, said, 1),
     ]
-    words = [sys.executable, str(_SERVER), str(address)]
-    os.posix_spawn(sys.executable, words, os.environ, file_actions=actions, setsid=True)
+    words = [*python, str(_SERVER), str(address), *imported]
+    os.posix_spawn(python[0], words, environment, file_actions=actions, setsid=True)
     os.close(said)
     with os.fdopen(heard) as output:
         assert output.read() == "ready\n"

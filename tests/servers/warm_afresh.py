@@ -1,6 +1,7 @@
 """A process that has imported all of afresh: a fork of it is a command that begins at once.
 
 Run as ``python warm_afresh.py SOCKET``; it says "ready" on its standard output when the socket can be used.
+With ``command-line`` as a second argument it imports the command line alone, as every command does.
 
 A caller that sends nothing but a length of 0 is a user: the process ends when its last user has gone, however
 that ended. Any other caller hands over its standard streams and, as JSON, what is to run: an ``afresh``
@@ -94,11 +95,14 @@ class _Server:
             socket.send_fds(line, [struct.pack("!I", number)], [handle])
 
 
-def _warm_up() -> None:
-    """Import everything, and let the command line build its commands and help: both are kept."""
+def _import_everything() -> None:
     for module in pkgutil.walk_packages(afresh.__path__, "afresh."):
         if "numba" not in module.name and not module.name.endswith(("__main__", "child_entry")):
             importlib.import_module(module.name)
+
+
+def _build_command_line() -> None:
+    """Let the command line build its commands and help: both are kept."""
     # Not by the program's own main, which would start a thread: forks are made of processes without any.
     from afresh.cli.app import perform
 
@@ -142,9 +146,11 @@ def _run(file: str, words: list[str]) -> None:
     afresh_main()
 
 
-def main(path: str) -> None:
+def main(path: str, imported: str = "everything") -> None:
     """Get ready, and serve."""
-    _warm_up()
+    if imported == "everything":
+        _import_everything()
+    _build_command_line()
     gc.freeze()  # forks share what is never collected
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
@@ -156,4 +162,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -65,7 +65,7 @@ def test_a_source_with_its_own_objective_in_a_run(tmp_path: Path) -> None:
         folder.mkdir()
         with site.engine(folder, budget="1/s", source=source) as engine:
             engine.add(site.urls())
-            engine.run(for_s=250.0)
+            engine.run(for_s=150.0)
             return engine.why(site.urls()[0]).item.polls
 
     assert polls_of_the_fast_page("objective = 'age'") > 1.5 * polls_of_the_fast_page("")

@@ -139,14 +139,14 @@ input()
 
 
 def test_heavy_inputs_of_one_party_do_not_delay_another() -> None:
-    """Twenty inputs of one host take all the time they may; those of another one pass between them."""
+    """Ten inputs of one host take all the time they may; those of another one pass between them."""
 
     async def run() -> tuple[int, int]:
         with joined(workers=2) as pool:
             await pool.parse(describe, LARGE, party="honest")
-            heavy = [asyncio.create_task(pool.parse(spin, LARGE, party="heavy")) for _ in range(20)]
+            heavy = [asyncio.create_task(pool.parse(spin, LARGE, party="heavy")) for _ in range(10)]
             await asyncio.sleep(0)
-            for _ in range(10):
+            for _ in range(4):
                 assert (await pool.parse(describe, LARGE, party="honest"))[0] == len(LARGE)
             ended = sum(task.done() for task in heavy)
             heavy[-1].cancel()
@@ -154,8 +154,8 @@ def test_heavy_inputs_of_one_party_do_not_delay_another() -> None:
             return ended, sum(isinstance(answer, ParseBudgetError) for answer in answers)
 
     ended, failed = asyncio.run(run())
-    assert ended < 19  # the honest ones did not wait for all of them
-    assert failed == 19
+    assert ended < 9  # the honest ones did not wait for all of them
+    assert failed == 9
 
 
 def test_cancelled_inputs_keep_no_process_busy() -> None:

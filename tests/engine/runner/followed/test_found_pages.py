@@ -259,9 +259,9 @@ def test_copies_are_as_fresh_by_links_as_by_a_sitemap(
                 engine.add_listings(follow=[f"{site.root}/p/"])
             else:
                 engine.add_listings(sitemaps=[f"{site.root}/sitemap.xml"])
-            engine.run(for_s=150.0)
+            engine.run(for_s=100.0)
         end_s = site.time.now_s()
-        found[way] = site.expected_freshness(end_s - 110.0, end_s)
+        found[way] = site.expected_freshness(end_s - 70.0, end_s)
         requests.append(len(site.requests))
         assert len({path for _, path in site.requests}) == pages
     assert requests[0] == pytest.approx(requests[1], rel=0.02)
