@@ -10,17 +10,20 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
+import pytest
 from tests.sources.polling import SetClock
 from tests.web.serving import Client, dashboard
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
+from afresh.engine.project_interface import WatchedProject
 from afresh.engine.reporting.pulse import FIELDS, Pulse, add_point
 from afresh.engine.settings.parsing import parse_settings
 from afresh.engine.state_names import BACKOFFS, PULSE
 from afresh.values.outcome import Spent
 from afresh.values.stored import ObservationColumns
+from afresh.web.snapshot_cache import SnapshotCache
 
 _SETTINGS = """
 [budget]
@@ -44,6 +47,16 @@ class Mirror:
     web: Client
     engine: Engine
     clock: SetClock
+    snapshots: SnapshotCache
+
+    @contextmanager
+    def _unread(self) -> Iterator[None]:
+        """While time moves and something happens no page reads it; what was read before is not shown again.
+
+        A page that read while time moves would take the reading for a long one, and keep what it read."""
+        with self.snapshots.lock:
+            yield
+            self.snapshots.expire()
 
     def url(self, path: str) -> str:
         """The address of a page."""
@@ -66,12 +79,17 @@ class Mirror:
 
     def change(self, number: int, content: bytes) -> None:
         """Let a poll find another content of an item."""
-        self.clock.time_s += 1.0
-        now_s = self.clock.now_s()
-        self.engine.observe([Reported(self.key(number), now_s, content=content, media_type="text/plain")])
+        with self._unread():
+            self.clock.time_s += 1.0
+            now_s = self.clock.now_s()
+            self.engine.observe([Reported(self.key(number), now_s, content=content, media_type="text/plain")])
 
     def beat(self, after_s: float = 0.0) -> None:
         """Let time pass; then the engine gives a sign of life and another point of its course."""
+        with self._unread():
+            self._beat(after_s)
+
+    def _beat(self, after_s: float) -> None:
         self.clock.time_s += after_s
         now_s, store = self.clock.now_s(), self.engine.store
         polls = int(now_s - 1e9 + _RAN_S) * 40
@@ -123,11 +141,19 @@ def _fill(mirror: Mirror) -> None:
 @contextmanager
 def open_mirror(folder: Path) -> Iterator[Mirror]:
     """A mirror with something on every page."""
-    clock = SetClock()
+    clock, made = SetClock(), list[SnapshotCache]()
+
+    def make_cache(project: WatchedProject) -> SnapshotCache:
+        made.append(SnapshotCache(project))
+        return made[-1]
+
     with (
+        pytest.MonkeyPatch.context() as patch,
         make_engine(parse_settings(_SETTINGS), folder, clock=clock, seed=1) as engine,
-        dashboard(engine) as web,
     ):
-        mirror = Mirror(web, engine, clock)
-        _fill(mirror)
-        yield mirror
+        patch.setattr("afresh.web.dashboard_data.SnapshotCache", make_cache)
+        with dashboard(engine) as web:
+            (snapshots,) = made
+            mirror = Mirror(web, engine, clock, snapshots)
+            _fill(mirror)
+            yield mirror

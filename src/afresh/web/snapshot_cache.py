@@ -47,11 +47,12 @@ class StatusSnapshot(Overview):
 
 
 class SnapshotCache:
-    """Reads and caches snapshots of a project. Any thread may call its methods."""
+    """Reads and caches snapshots of a project. Any thread may call its methods; ``lock`` is held by the one
+    that reads."""
 
     def __init__(self, project: WatchedProject) -> None:
         self._project, self._clock = project, project.clock
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._last: StatusSnapshot | None = None
         self._expires_s = -math.inf
 
@@ -61,16 +62,16 @@ class SnapshotCache:
         snapshot and the store cannot be read."""
         last = self._last
         if last is None:
-            with self._lock:
+            with self.lock:
                 return self._last or self._read()
         overdue_s = self._clock.elapsed_s() - self._expires_s
         if overdue_s < 0:
             return last
         bearable, late = last.took_s <= _BEARABLE_S, overdue_s > _LONG_OVERDUE_S
         if (late and (wait or bearable)) or (wait and bearable and overdue_s > _OVERDUE_S):
-            with self._lock:
+            with self.lock:
                 return self._read() if self._last is last else self._last or last
-        if self._lock.acquire(blocking=False):  # Otherwise another thread is reading already.
+        if self.lock.acquire(blocking=False):  # Otherwise another thread is reading already.
             if last.took_s <= _QUICK_S:
                 return self._read_and_release()
             threading.Thread(target=self._read_and_release, daemon=True).start()
@@ -83,7 +84,7 @@ class SnapshotCache:
         try:
             return self._read()
         finally:
-            self._lock.release()
+            self.lock.release()
 
     def _read(self) -> StatusSnapshot:
         started_s, last = self._clock.elapsed_s(), self._last
