@@ -38,7 +38,7 @@ from afresh.rates.segments import rank_within, rounds, run_starts
 from afresh.values.arrays import Bools, Float64s, Ints
 
 FEWEST_POLLS = 8  # of an item; fewer show no jump
-SURE = 0.9  # least probability of a jump for a mark
+SURE = 0.95  # least probability of a jump for a mark
 UNSURE = 0.02  # below this probability of a jump, an item's polls keep their full weight
 JUMPED, STEADY = 0.5, 9.5  # the prior knowledge of the share of items that jumped, in items
 CAUTION = 0.5  # taken off ln of each Bayes factor, since rates are not distributed as on the grid
