@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 from subprocess import DEVNULL, Popen
 
 import numpy as np
@@ -15,7 +17,7 @@ from tests.cluster.ray_cluster import ray_cluster, ray_folder
 from tests.engine.living import LivingSite
 from tests.waiting import until
 
-from afresh.cluster.ray_session import HeadLostError, check_head
+from afresh.cluster.ray_session import HeadLostError, check_head, head_watch
 from afresh.engine.app import open_engine
 from afresh.values.clock import SystemClock
 
@@ -129,3 +131,14 @@ def test_a_head_that_does_not_answer_is_named() -> None:
     )
     with pytest.raises(HeadLostError, match=words):
         check_head("127.0.0.1:9")
+
+
+def test_a_head_that_is_lost_is_told_while_a_call_waits_for_it() -> None:
+    told: Queue[HeadLostError] = Queue()
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+        with head_watch(address, told.put):
+            head.accept()[0].close()  # it looks
+            assert told.empty()
+            head.close()
+            assert f"head of the Ray cluster at {address} is lost" in str(told.get(timeout=LIMIT_S))

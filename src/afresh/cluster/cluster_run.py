@@ -105,7 +105,7 @@ class ClusterRun:
         )
         self._is_on_nodes = settings.cluster.store.startswith("sqlite:")
         self._is_polling, self._is_seen = True, False
-        self._address: str = ray.get_runtime_context().gcs_address
+        self.address: str = ray.get_runtime_context().gcs_address
         self.shards: dict[int, RunningShard] = {}
         self._coordinator: Any = None
         self._owner = shard_of(spec.shards)
@@ -214,7 +214,7 @@ class ClusterRun:
 
     def _save_view(self, view: ClusterView, problems: Mapping[int, str]) -> None:
         """Save what the coordinator sees, and which shards do not poll, for commands that read."""
-        seen = LastSeen(self._address, self._engine.clock.now_s(), view, tuple(problems.items()))
+        seen = LastSeen(self.address, self._engine.clock.now_s(), view, tuple(problems.items()))
         save_last_seen(self._engine.store, seen)
         self._is_seen = True
 
@@ -282,7 +282,7 @@ class ClusterRun:
     def step(self) -> ClusterProgress:
         """Look after the shards once, and pass new items on. Raise ``ClusterError`` if another coordinator
         has taken over, and ``HeadLostError`` if Ray has ended."""
-        check_head(self._address)
+        check_head(self.address)
         nodes = living_nodes(self._ray)
         for running in self.shards.values():
             self._look_after(running, nodes)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any
 from afresh.values.errors import AfreshError, UsageError
 
 NAMESPACE = "afresh"
-_ANSWER_S, _CONNECT_S = 30.0, 5.0
+_ANSWER_S, _CONNECT_S, _WATCH_EVERY_S = 30.0, 5.0, 1.0
 
 
 class ClusterError(AfreshError):
@@ -99,6 +100,27 @@ def check_head(address: str) -> None:
             f"the head of the Ray cluster at {address} is lost: this run ends, and nothing is lost that was "
             "saved. Start Ray and 'afresh cluster run' again: it goes on"
         ) from None
+
+
+@contextmanager
+def head_watch(address: str, tell: Callable[[HeadLostError], None]) -> Iterator[None]:
+    """Call ``tell`` in a thread if the head of the cluster does not answer any more. A call of Ray that is
+    under way then waits for a minute, and Ray ends this process: the one who waits could not say why."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_WATCH_EVERY_S):
+            try:
+                check_head(address)
+            except HeadLostError as error:
+                tell(error)
+                return
+
+    threading.Thread(target=watch, name="head-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _check_reachable(address: str) -> None:

@@ -90,27 +90,41 @@ def _look_after(
 ) -> None:
     """Start the cluster, and look after it until it is stopped. If it cannot go on, end it in order.
     ``beside`` returns a context in which it is looked after."""
-    from afresh.cluster.ray_session import HeadLostError
+    from afresh.cluster.ray_session import HeadLostError, head_watch
     from afresh.engine.logs import log_event
 
+    is_told = threading.Event()
+
+    def tell(error: HeadLostError) -> None:
+        if not is_told.is_set():
+            is_told.set()
+            log_event(logging.ERROR, str(error))
+
+    with head_watch(run.address, tell):
+        try:
+            _step_until_stopped(run, stop, for_s, beside)
+        except HeadLostError as error:  # nobody is left who could be stopped
+            tell(error)  # at once, because Ray may end this process
+            raise
+        except AfreshError:
+            run.stop(_STEP_S)
+            raise
+
+
+def _step_until_stopped(
+    run: ClusterRun, stop: threading.Event, for_s: float, beside: Callable[[], AbstractContextManager[object]]
+) -> None:
     clock = SystemClock()
-    try:
-        run.start()
-        until_s, log_s = clock.elapsed_s() + for_s, clock.elapsed_s()
-        with beside():
-            while not stop.wait(min(_STEP_S, max(until_s - clock.elapsed_s(), 0.0))):
-                progress = run.step()
-                if clock.elapsed_s() >= log_s:
-                    log_s = clock.elapsed_s() + _LOG_EVERY_S
-                    _log_progress(progress)
-                if clock.elapsed_s() >= until_s:
-                    return
-    except HeadLostError as error:  # nobody is left who could be stopped
-        log_event(logging.ERROR, str(error))  # at once, because Ray may end this process
-        raise
-    except AfreshError:
-        run.stop(_STEP_S)
-        raise
+    run.start()
+    until_s, log_s = clock.elapsed_s() + for_s, clock.elapsed_s()
+    with beside():
+        while not stop.wait(min(_STEP_S, max(until_s - clock.elapsed_s(), 0.0))):
+            progress = run.step()
+            if clock.elapsed_s() >= log_s:
+                log_s = clock.elapsed_s() + _LOG_EVERY_S
+                _log_progress(progress)
+            if clock.elapsed_s() >= until_s:
+                return
 
 
 @contextmanager
