@@ -114,6 +114,7 @@ def _look_after(
 def _step_until_stopped(
     run: ClusterRun, stop: threading.Event, for_s: float, beside: Callable[[], AbstractContextManager[object]]
 ) -> None:
+    """Start the cluster, and look after it every few seconds, until ``stop`` or for ``for_s`` seconds."""
     clock = SystemClock()
     run.start()
     until_s, log_s = clock.elapsed_s() + for_s, clock.elapsed_s()
