@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from afresh.policy.adaptive.adaptive import Adaptive
+from afresh.policy.adaptive.saved_state import FAMILY_KEYS
 from afresh.policy.families import families_of
 from afresh.policy.policy import PolicyInput
 from afresh.values.errors import InputError
@@ -130,6 +131,29 @@ def test_rows_of_a_version_that_did_not_tell_members_apart_are_restored() -> Non
     assert other.shocks is not None
     assert np.all(other.shocks.member_share(every) == 1.0)
     np.testing.assert_array_equal(other.belief.posterior, policy.belief.posterior)
+    assert run(other, 300, 320)
+
+
+def test_families_of_a_version_that_knew_no_general_family_are_restored() -> None:
+    policy, every = learned(), np.arange(ITEMS)
+    assert policy.shocks is not None
+    shared = policy.shared()
+    kinds = policy.shocks.share.size
+    number, kind = np.divmod(shared["shocks.labels"], kinds)
+    narrow = kind < kinds - 1
+    older = shared | {
+        "shocks.share": shared["shocks.share"][:-1],
+        "shocks.pool": shared["shocks.pool"][:-1],
+        "shocks.labels": (number * (kinds - 1) + kind)[narrow],
+    }
+    older |= {key: shared[key][narrow] for key in FAMILY_KEYS}
+    other = Adaptive(a_start())
+    other.restore(older, every, policy.rows(every))
+    assert other.shocks is not None
+    assert other.shocks.labels.tolist() == policy.shocks.labels.tolist()
+    np.testing.assert_array_equal(other.shocks.found[:-1][narrow], policy.shocks.found[:-1][narrow])
+    assert policy.shocks.found[:-1][~narrow].sum() > 0
+    assert other.shocks.found[:-1][~narrow].sum() == 0  # of all items together nothing was known
     assert run(other, 300, 320)
 
 

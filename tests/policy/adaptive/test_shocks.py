@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afresh.policy.adaptive.shocks import BINS, Shocks
-from afresh.values.arrays import Bools, Float64s
+from afresh.policy.adaptive.shocks import BINS, Shocks, with_general_family
+from afresh.values.arrays import Bools, Float64s, Ints
 
 
 def polled(shocks: Shocks, changed_at: Float64s, rounds: int, rng: np.random.Generator) -> None:
@@ -100,18 +100,26 @@ def test_many_small_rises_of_a_large_family_add_up_to_a_review() -> None:
 
 
 def test_families_are_trusted_as_far_as_they_predict() -> None:
-    shocks = Shocks(np.zeros((4, 1), dtype=np.int64), 10.0, 0.0)
+    shocks = Shocks(np.zeros((40, 1), dtype=np.int64), 10.0, 0.0)
     assert shocks.trust == 0.5
-    every, little, much = np.ones(4, dtype=bool), np.full(4, 0.1), np.full(4, 1.0)
+    every, little, much = np.ones(40, dtype=bool), np.full(40, 0.1), np.full(40, 1.0)
     for _ in range(5):
-        shocks.compare(much, little, every, 4)
+        shocks.compare(much, little, every, 40)
     assert shocks.trust > 0.99
     for _ in range(40):  # now they expect changes that do not come
-        shocks.compare(much, little, ~every, 4)
+        shocks.compare(much, little, ~every, 40)
     assert shocks.trust < 0.1
     for _ in range(40):
-        shocks.compare(much, little, every, 4)
+        shocks.compare(much, little, every, 40)
     assert shocks.trust > 0.9
+
+
+def test_one_surprising_batch_neither_makes_nor_ends_the_trust_in_families() -> None:
+    """The polls after one edit are not independent: twenty that families predict worse are not proof."""
+    shocks = Shocks(np.zeros((200, 1), dtype=np.int64), 10.0, 0.0)
+    every, little, much = np.ones(20, dtype=bool), np.full(20, 0.1), np.full(20, 1.0)
+    shocks.compare(much, little, ~every, 200)
+    assert 0.1 < shocks.trust < 0.5
 
 
 def test_a_member_that_shocks_never_change_feels_less_of_them() -> None:
@@ -136,3 +144,58 @@ def test_a_member_that_shocks_never_change_feels_less_of_them() -> None:
     assert rate[~is_hit].max() < 0.3 * rate[is_hit].min()
     shocks.grow(np.zeros((1, 1), dtype=np.int64))
     assert shocks.member_share(np.array([20])).tolist() == [1.0]  # nothing is known of a new member
+
+
+def general_family(narrow: Ints) -> Shocks:
+    """The shocks of narrow families, which are known to have shocks, and of the general family."""
+    shocks = Shocks(with_general_family(narrow, len(narrow)), 10.0, 0.0, is_last_general=True)
+    shocks.evidence[:-1] = 5.0
+    shocks.refit()
+    return shocks
+
+
+def poll(shocks: Shocks, items: Ints, since: float, now: float, changed: bool, own: float = 0.05) -> None:
+    """Poll these items together, all with the same result."""
+    last, when = np.full(items.size, since), np.full(items.size, now)
+    shocks.advance(now)
+    exposure = shocks.exposure(items, last, when)
+    shocks.learn(exposure, last, when, np.full(items.size, changed), np.full(items.size, own))
+
+
+def expected(shocks: Shocks, item: int, since: float, now: float) -> float:
+    return float(shocks.exposure(np.array([item]), np.array([since]), np.array([now])).total()[0])
+
+
+def test_an_edit_of_items_whose_names_have_nothing_in_common_is_felt_by_all() -> None:
+    shocks = general_family(np.full((40, 1), -1))
+    before = expected(shocks, 39, 5.0, 9.0)
+    poll(shocks, np.arange(6), 5.0, 9.0, changed=True)
+    assert expected(shocks, 39, 5.0, 9.0) > before + 0.2
+
+
+def test_polls_of_one_edited_directory_do_not_raise_all_others() -> None:
+    """Once the directory is known to be edited, it explains its changes, and little is left for the rest."""
+    directory = np.repeat([0, 1], 20)[:, None]
+    risen = {}
+    for is_last_general in (True, False):
+        shocks = general_family(directory)
+        shocks.is_last_general = is_last_general
+        for begin in range(0, 20, 2):
+            poll(shocks, np.arange(begin, begin + 2), 5.0, 9.0, changed=True)
+        risen[is_last_general] = expected(shocks, 39, 5.0, 9.0)
+        assert expected(shocks, 0, 5.0, 9.0) > 1.0
+    assert risen[True] < 0.8 * risen[False]
+
+
+def test_a_change_that_the_general_family_expects_is_little_evidence_for_a_narrower_one() -> None:
+    families = np.array([0] * 5 + [-1] * 35)[:, None]
+    gained = []
+    for polled_before in (0, 12):
+        shocks = general_family(families)
+        for begin in range(10, 10 + polled_before, 2):
+            poll(shocks, np.arange(begin, begin + 2), 5.0, 9.0, changed=True)
+        narrow = int(np.flatnonzero(shocks.kind == 0)[0])
+        before = float(shocks.evidence[narrow])
+        poll(shocks, np.arange(5), 5.0, 9.0, changed=True)
+        gained.append(float(shocks.evidence[narrow]) - before)
+    assert 0.0 < gained[1] < 0.5 * gained[0]

@@ -19,7 +19,7 @@ from afresh.policy.adaptive.calibration import Calibration
 from afresh.policy.adaptive.notice_model import NoticeModel
 from afresh.policy.adaptive.rate_belief import Posteriors, RateBelief
 from afresh.policy.adaptive.season_clock import SeasonClock
-from afresh.policy.adaptive.shocks import Shocks
+from afresh.policy.adaptive.shocks import Shocks, with_general_family
 from afresh.policy.adaptive.stated_changes import StatedChanges
 from afresh.policy.policy import PolicyInput, PolicyItems
 from afresh.values.arrays import Bools, Float64s, Ints
@@ -61,8 +61,10 @@ class ChangeModel:
         if start.hosts is not None:
             self.notices.set_hosts(np.arange(start.items), start.hosts)
         self.clock = SeasonClock(start.hour)
-        families = np.zeros((start.items, 0), dtype=np.int64) if start.families is None else start.families
-        self.shocks = Shocks(families, 1.0 / frequency, start.now) if families.size else None
+        self.shocks: Shocks | None = None
+        if start.families is not None and start.families.size:
+            families = with_general_family(start.families, start.items)
+            self.shocks = Shocks(families, 1.0 / frequency, start.now, is_last_general=True)
 
     def grow(self, items: int, families: Ints | None) -> None:
         """Add new items, of which only the parameters that all items share are known."""
@@ -70,7 +72,9 @@ class ChangeModel:
         self.calibration.grow(items)
         self.notices.grow(items)
         if self.shocks is not None:
-            self.shocks.grow(np.full((items, self.shocks.share.size), -1) if families is None else families)
+            no_names = np.full((items, self.shocks.share.size - 1), -1)
+            narrow = no_names if families is None else families
+            self.shocks.grow(with_general_family(narrow, self.items.size))
 
     def relearn(self) -> None:
         """Fit the prior, the season and the shared parameters of the shocks again to all items."""

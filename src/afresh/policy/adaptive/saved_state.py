@@ -23,7 +23,7 @@ from afresh.policy.adaptive.age_priors import UNKNOWN
 from afresh.policy.adaptive.notice_model import COUNTS, NoticeModel
 from afresh.policy.adaptive.rate_belief import RateBelief, initial_prior
 from afresh.policy.adaptive.season_clock import SeasonClock
-from afresh.policy.adaptive.shocks import DEEPEST, Shocks, family_labels
+from afresh.policy.adaptive.shocks import DEEPEST, FIRST_MEAN, Shocks, family_labels, with_general_family
 from afresh.rates.season import HOURS, Season
 from afresh.values.arrays import Float64s, Ints
 from afresh.values.errors import InputError
@@ -172,6 +172,8 @@ def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
     groups = np.repeat(np.arange(kept["season.lengths"].size), kept["season.lengths"])
     kept["season.lengths"] = np.bincount(groups[others], minlength=kept["season.lengths"].size)
     kept |= {f"season.{name}": kept[f"season.{name}"][others] for name in _SEASON_POLLS}
+    if np.size(kept.get("shocks.share", ())) > families.shape[1]:
+        families = with_general_family(families, int(kept["items"]))
     labels = family_labels(families)[families >= 0]
     for key in FAMILY_KEYS.keys() & kept.keys():
         kept[key][np.isin(kept["shocks.labels"], labels)] = 0
@@ -316,8 +318,23 @@ def _restore_notices(notices: NoticeModel, saved: Stored) -> None:
     notices.restore_hosts(hosts, counts, field(saved, "notices.everywhere", (len(origins),)))
 
 
+def _with_general_family(saved: Stored, shocks: Shocks) -> Stored:
+    """Return the saved arrays with the kind of the general family, which older versions did not have."""
+    kinds = np.size(saved.get("shocks.share", ()))
+    if not kinds or not shocks.is_last_general or kinds != shocks.share.size - 1:
+        return saved
+    number, kind = np.divmod(field(saved, "shocks.labels", (None,)), kinds)
+    return {
+        **saved,
+        "shocks.share": np.append(saved["shocks.share"], 0.5),
+        "shocks.pool": np.append(saved["shocks.pool"], FIRST_MEAN),
+        "shocks.labels": number * (kinds + 1) + kind,
+    }
+
+
 def _restore_shocks(shocks: Shocks, saved: Stored) -> None:
     """Restore the families that still exist, or nothing if the number of kinds of families has changed."""
+    saved = _with_general_family(saved, shocks)
     if np.shape(saved.get("shocks.share", 0)) != shocks.share.shape:
         return
     for key, name in SHOCK_KEYS.items():

@@ -18,6 +18,13 @@ items that the shocks never change.
 Whether a family has shocks at all is also learned. Each family has a probability that it has shocks. It
 starts at the share of the families of its kind that have shocks, and rises or falls with how well the model
 with shocks predicts the family's polls. If items do not change together, it falls towards 0 and does no harm.
+
+The last kind of family may be *general*: one family of all items. An edit of many pages whose names have
+nothing in common raises its intensity, and the member shares say which items such edits usually change. A
+found change is attributed to the general family only as far as the narrower families do not explain it.
+Otherwise the polls that are sent to one edited directory would raise the intensity of all items. But a
+narrower family must predict more than the general family does already, or its probability falls: the families
+of names that say nothing feel every large edit as well.
 """
 
 from __future__ import annotations
@@ -40,9 +47,14 @@ STEPS = 30  # of EM for that share
 TABLES = dict.fromkeys(("total_found", "total_seen", "evidence", "mean", "probability", "unreviewed_rise"), 0)
 TABLES |= {"found": BINS, "seen": BINS, "cumulative": BINS + 2}
 RAISED = 0.005  # if a family's expected changes rise by more than this, all its items are reviewed at once
+GENERAL_RAISED = 0.02  # the same for the general family: to review all items takes a second per million
 DEEPEST = 20.0  # limit of the log-evidence, so that a family that begins or ceases to have shocks is noticed
 MEMBER_CAUTION = 0.3  # a: pseudo-changes, attributed as expected, with which the member share q begins at 1
 ROUNDS = 4.0  # rounds of all items after which the evidence for families in general has faded by a factor e
+# How much a poll counts as evidence for families in general. One edit decides the results of many polls, so
+# these are not independent. Counted in full, the trust in families jumped between 0 and 1 with each edit.
+EVIDENCE_OF_POLL = 0.03
+FEWEST_IN_GENERAL = 20  # items of a general family, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +87,24 @@ def family_labels(families: Ints) -> Ints:
     return np.asarray(families * families.shape[1] + np.arange(families.shape[1]))
 
 
+def with_general_family(families: Ints, items: int) -> Ints:
+    """Return ``families`` with one more column: the general family, to which all items belong. It has no
+    members if there are few ``items`` in all: then one busy item would make most of its changes.
+
+    >>> with_general_family(np.array([[7], [-1]]), items=100).tolist()
+    [[7, 0], [-1, 0]]
+    >>> with_general_family(np.array([[7], [-1]]), items=2).tolist()
+    [[7, -1], [-1, -1]]
+    """
+    number = 0 if items >= FEWEST_IN_GENERAL else -1
+    return np.pad(families, ((0, 0), (0, 1)), constant_values=number)
+
+
 class Shocks:
     """The shocks of all families.
     ``families`` holds the number of each item's family (−1 for none), with a row per item and a column per
-    kind of family. ``interval`` is the mean polling interval of an item, ``now`` the time of the start.
+    kind of family. ``interval`` is the mean polling interval of an item, ``now`` the time of the start. With
+    ``is_last_general`` the last column is the general family (``with_general_family``).
 
     >>> shocks = Shocks(np.zeros((8, 1), dtype=np.int64), interval=10.0, now=0.0)
     >>> seven, changed = np.arange(7), np.ones(7, dtype=bool)
@@ -101,7 +127,8 @@ class Shocks:
     seen: Float64s
     cumulative: Float64s
 
-    def __init__(self, families: Ints, interval: float, now: float) -> None:
+    def __init__(self, families: Ints, interval: float, now: float, *, is_last_general: bool = False) -> None:
+        self.is_last_general = is_last_general
         self.bin_width = WIDTH * interval
         self.first_bin = float(np.floor(now / self.bin_width))
         self.family_ids = families.copy()
@@ -130,27 +157,32 @@ class Shocks:
         surer = np.log(np.expm1(-full) / np.expm1(-alone))
         gain = float(np.where(changed, surer, alone - full).sum())
         faded = self.support * math.exp(-changed.size / (ROUNDS * max(alive, 1)))
-        self.support = min(max(faded + gain, -DEEPEST), DEEPEST)
+        self.support = min(max(faded + EVIDENCE_OF_POLL * gain, -DEEPEST), DEEPEST)
 
     def exposure(self, items: Ints, since: Float64s, now: Float64s) -> ShockExposure:
         """Return the changes expected of these items by shocks from ``since`` to ``now``."""
-        family = self.family_row[items]
+        family = self._families_by_kind(items)
         place = np.array([now, since]) / self.bin_width - (self.first_bin - 1.0)
         column = np.minimum(np.maximum(place, 0.0).astype(np.int64), BINS)
-        cell = family * (BINS + 2) + column[:, :, None]
-        return self._exposure(items, family, cell, (place - column)[:, :, None])
+        cell = family * (BINS + 2) + column[:, None]
+        return self._exposure(items, family, cell, (place - column)[:, None])
 
     def exposure_now(self, exposure: ShockExposure) -> ShockExposure:
         """Return the exposure of the same polls by what was learned since."""
-        return self._exposure(exposure.items, exposure.family, exposure.cell, exposure.part)
+        return self._exposure(exposure.items, exposure.family.T, exposure.cell, exposure.part)
+
+    def _families_by_kind(self, items: Ints) -> Ints:
+        """Return the rows of the items' families, with a row per kind of family and a column per item: loops
+        over arrays whose rows are long are several times faster than over many short rows."""
+        return np.asarray(self.family_row.T.take(items, axis=1))
 
     def _exposure(self, items: Ints, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
         left = self.cumulative.take(cell)
         until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
         share = self.member_share(items)
-        raw = share[:, None] * np.maximum(until_now - until_since, 0.0)
-        mixed = -np.log1p(self.probability[family] * np.expm1(-raw))
-        return ShockExposure(items, share, family, raw, mixed, cell, part)
+        raw = share * np.maximum(until_now - until_since, 0.0)
+        mixed = -np.log1p(self.probability.take(family) * np.expm1(-raw))
+        return ShockExposure(items, share, family.T, raw.T, mixed.T, cell, part)
 
     def member_share(self, items: Ints) -> Float64s:
         """Return for each item the share q of its families' shocks that it is exposed to."""
@@ -158,8 +190,8 @@ class Shocks:
 
     def rate(self, items: Ints) -> Float64s:
         """Return the mean rate of changes by shocks for each item."""
-        family = self.family_row[items]
-        rate: Float64s = (self.probability[family] * self.mean[family]).sum(axis=1) / self.bin_width
+        family = self._families_by_kind(items)
+        rate: Float64s = (self.probability.take(family) * self.mean.take(family)).sum(axis=0) / self.bin_width
         return self.member_share(items) * rate
 
     def excess(self, items: Ints, since: Float64s, now: float) -> Float64s:
@@ -181,8 +213,8 @@ class Shocks:
             return np.zeros(0, dtype=np.int64)
         family, raw, other = exposure.family[row, column], exposure.raw[row, column], rest[row, column]
         found = changed[row]
-        changing = np.expm1(-(other + raw))
-        evidence = np.where(found, np.log(changing / np.expm1(-other)), -raw)
+        evidence = np.where(found, np.log(np.expm1(-(other + raw)) / np.expm1(-other)), -raw)
+        changing = np.expm1(-(self._without_general(rest, exposure)[row, column] + raw))
         touched = np.unique(family)
         place = np.searchsorted(touched, family)
         total = self.evidence[touched] + np.bincount(place, evidence, touched.size)
@@ -198,9 +230,21 @@ class Shocks:
         rise = self.probability[touched] * self._integral(touched, latest) - before
         # The intensity of a large family rises in many small steps, so the steps are added up.
         unreviewed = np.maximum(self.unreviewed_rise[touched] + rise, 0.0)
-        is_raised = unreviewed > RAISED
+        is_raised = unreviewed > self._rise_to_review(touched)
         self.unreviewed_rise[touched] = np.where(is_raised, 0.0, unreviewed)
         return self._members(touched[is_raised])
+
+    def _rise_to_review(self, families: Ints) -> Float64s:
+        """Return by how much the changes expected by each family may rise until its items are reviewed."""
+        is_general = self.is_last_general & (self.kind[families] == self.share.size - 1)
+        return np.where(is_general, GENERAL_RAISED, RAISED)
+
+    def _without_general(self, rest: Float64s, exposure: ShockExposure) -> Float64s:
+        """Return ``rest``, for the narrower families without what the general family lets expect."""
+        if not self.is_last_general:
+            return rest
+        narrower = np.maximum(rest[:, :-1] - exposure.mixed[:, -1:], 1e-12)
+        return np.concatenate([narrower, rest[:, -1:]], axis=1)
 
     def _members(self, families: Ints) -> Ints:
         """Return the items of these families; an item that is in two of them appears twice."""
@@ -265,7 +309,7 @@ class Shocks:
             setattr(self, name, np.concatenate([table, room]))
         order = np.argsort(self.labels)
         at = np.searchsorted(self.labels[order], np.where(belongs, label, -1))
-        self.family_row: Ints = np.where(belongs, np.append(order, 0)[at], self.kind.size)
+        self.family_row: Ints = np.asfortranarray(np.where(belongs, np.append(order, 0)[at], self.kind.size))
         flat = self.family_row.T.ravel()
         self.member_order = np.argsort(flat, kind="stable")
         self.first_member = np.searchsorted(flat[self.member_order], np.arange(self.kind.size + 1))
