@@ -199,3 +199,17 @@ def test_a_change_that_the_general_family_expects_is_little_evidence_for_a_narro
         poll(shocks, np.arange(5), 5.0, 9.0, changed=True)
         gained.append(float(shocks.evidence[narrow]) - before)
     assert 0.0 < gained[1] < 0.5 * gained[0]
+
+
+def test_a_find_raises_items_of_the_general_family_as_far_as_they_change_by_themselves() -> None:
+    shocks = general_family(np.full((40, 1), -1))
+    shocks.mean_own_rate = 1.0
+    shocks.set_own_rates(np.arange(40), np.where(np.arange(40) < 20, 0.1, 1.9))
+    slow, busy = (expected(shocks, item, 5.0, 9.0) for item in (0, 39))
+    poll(shocks, np.arange(20, 23), 5.0, 9.0, changed=True)
+    raised_slow, raised_busy = (expected(shocks, item, 5.0, 9.0) for item in (0, 39))
+    assert raised_busy - busy > 0.05
+    assert raised_slow - slow < 0.2 * (raised_busy - busy)
+    for _ in range(10):  # polls tell more than rates: the slow ones take part in every edit
+        poll(shocks, np.arange(3), 5.0, 9.0, changed=True)
+    assert expected(shocks, 0, 5.0, 9.0) > 2.0 * expected(shocks, 5, 5.0, 9.0)

@@ -108,6 +108,7 @@ class Adaptive(ReviewSchedule):
         price is estimated again, because it was that of items which were all alike."""
         which = self.items.as_numbers(items)
         self.belief.learn_age(which, age)
+        self.pass_own_rates(which)
         self.mark_copied(which, now)
         if which.size and which.size >= MANY_AGES * self.items.alive_count:
             latest = float(np.max(np.asarray(now, dtype=np.float64)))
@@ -121,6 +122,7 @@ class Adaptive(ReviewSchedule):
         self.calibration.forget(which)
         if self.shocks is not None:
             self.shocks.exposed[which] = self.shocks.felt[which] = 0.0
+        self.pass_own_rates(which)
         self.set_reviews(which, self.items.last_poll[which])
 
     def set_gamma_belief(
@@ -138,6 +140,7 @@ class Adaptive(ReviewSchedule):
         density = np.exp(log - log.max(axis=1, keepdims=True))
         self.belief.posterior[which] = density / density.sum(axis=1, keepdims=True)
         self.belief.polled[which] = True
+        self.pass_own_rates(which)
         # The Gamma's rate b is the time in which the item was observed. So the item is as well known as after
         # one poll per mean polling interval in that time.
         watched = np.minimum(b[:, 0] * self.items.mean_frequency, 1e6)

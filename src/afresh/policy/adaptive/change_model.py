@@ -75,6 +75,7 @@ class ChangeModel:
             no_names = np.full((items, self.shocks.share.size - 1), -1)
             narrow = no_names if families is None else families
             self.shocks.grow(with_general_family(narrow, self.items.size))
+            self.pass_own_rates(np.arange(self.items.size - items, self.items.size))
 
     def relearn(self) -> None:
         """Fit the prior, the season and the shared parameters of the shocks again to all items."""
@@ -82,6 +83,15 @@ class ChangeModel:
         self.clock.refit(self.rates())
         if self.shocks is not None:
             self.shocks.refit()
+            every = np.arange(self.items.size)
+            if self.items.alive_count:
+                self.shocks.mean_own_rate = float(self.belief.mean(every)[self.items.alive].mean())
+            self.pass_own_rates(every)
+
+    def pass_own_rates(self, items: Ints) -> None:
+        """Tell the shocks the own rates of these items, after the belief about them has changed."""
+        if self.shocks is not None:
+            self.shocks.set_own_rates(items, self.belief.mean(items))
 
     def rates(self) -> Float64s:
         """Return the posterior mean of each item's rate, including its changes by shocks."""
@@ -171,6 +181,8 @@ class ChangeModel:
         self.belief.learn(items, elapsed, changed, finding, other_evidence)
         rate = self.belief.mean(items)
         self.notices.learn(items, elapsed, changed, rate)
+        if self.shocks is not None:
+            self.shocks.set_own_rates(items, rate)
         share = alone / np.maximum(alone + shocked, 1e-300)
         self.calibration.record(items, 1.0 - unchanged, changed, share, self.items.alive_count)
         self.calibration.classify(items, rate, changed)

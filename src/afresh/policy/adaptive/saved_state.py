@@ -70,6 +70,7 @@ SHOCK_KEYS = {
     "shocks.share": "share",
     "shocks.pool": "pooled_mean",
     "shocks.support": "support",
+    "shocks.own_rate": "mean_own_rate",
 }
 FAMILY_KEYS = {
     "shocks.all_found": "total_found",
@@ -106,6 +107,7 @@ def _with_later_keys(saved: Stored) -> Stored:
     later: Arrays = {"calibration.all_found": found, "calibration.all_ratio": ratio}
     later |= {
         "shocks.support": np.array(DEEPEST),
+        "shocks.own_rate": np.array(0.0),
         "shocks.rise": np.zeros(np.size(saved.get("shocks.labels", ()))),
     }
     origins = np.size(field(saved, "notices.sources", (None,)))
@@ -155,6 +157,7 @@ def restore_shared(policy: Adaptive, saved: Stored, *, all_rows_follow: bool) ->
     _restore_season(policy.clock, saved, same_items=same_items)
     if policy.shocks is not None:
         _restore_shocks(policy.shocks, saved)
+        policy.pass_own_rates(np.arange(policy.items.size))
 
 
 def without_items(saved: Stored, items: Ints, families: Ints) -> Arrays:
@@ -206,6 +209,7 @@ def restore_rows(policy: Adaptive, items: Ints, rows: Stored) -> None:
     for key, name in SHOCK_ROW_KEYS.items():
         if policy.shocks is not None and key in rows:  # older versions did not tell members apart
             getattr(policy.shocks, name)[items] = field(rows, key, (n,))
+    policy.pass_own_rates(items)
 
 
 def field(saved: Stored, key: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:

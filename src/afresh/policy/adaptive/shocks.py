@@ -24,7 +24,10 @@ nothing in common raises its intensity, and the member shares say which items su
 found change is attributed to the general family only as far as the narrower families do not explain it.
 Otherwise the polls that are sent to one edited directory would raise the intensity of all items. But a
 narrower family must predict more than the general family does already, or its probability falls: the families
-of names that say nothing feel every large edit as well.
+of names that say nothing feel every large edit as well. An item that changes more often by itself is assumed
+to take part in more edits, until its polls tell. So a in the numerator of its share of the general family is
+multiplied by its own rate over the mean rate of all items. Otherwise a few finds among thousands of slow
+items would raise the poll values of all slow items alike.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ ROUNDS = 4.0  # rounds of all items after which the evidence for families in gen
 # How much a poll counts as evidence for families in general. One edit decides the results of many polls, so
 # these are not independent. Counted in full, the trust in families jumped between 0 and 1 with each edit.
 EVIDENCE_OF_POLL = 0.03
+LARGEST_PRIOR = 5.0  # limit of an item's own rate over the mean rate, in its share of the general family
 FEWEST_IN_GENERAL = 20  # items of a general family, at least
 
 
@@ -62,9 +66,9 @@ class ShockExposure:
     """The shocks of each of its families (column) that each item (row) was exposed to since its last poll.
 
     ``family`` is the row of the family, ``raw`` the changes expected if it has shocks, ``mixed`` the same
-    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are multiplied by the item's
-    ``member_share`` q, ``raw`` before it is weighed. ``cell`` and ``part`` are where the
-    time of the last poll and now are in the cumulated intensity.
+    weighed by the probability w that it has: −ln(w·e^{−raw} + 1 − w). Both are multiplied by the
+    ``member_share`` q of the item in the family, ``raw`` before it is weighed. ``cell`` and ``part`` are
+    where the time of the last poll and now are in the cumulated intensity.
     """
 
     items: Ints
@@ -142,6 +146,9 @@ class Shocks:
         # Of each item: the changes that q = 1 let expect from its families, and those attributed to them.
         self.exposed: Float64s = np.zeros(len(families))
         self.felt: Float64s = np.zeros(len(families))
+        # The own rate of each item over ``mean_own_rate``, the mean of all items; 0 until that is known.
+        self.relative_rate: Float64s = np.ones(len(families))
+        self.mean_own_rate = 0.0
         self._index_families()
 
     @property
@@ -179,20 +186,33 @@ class Shocks:
     def _exposure(self, items: Ints, family: Ints, cell: Ints, part: Float64s) -> ShockExposure:
         left = self.cumulative.take(cell)
         until_now, until_since = left + (self.cumulative.take(cell + 1) - left) * part
-        share = self.member_share(items)
+        share = self._shares(items)
         raw = share * np.maximum(until_now - until_since, 0.0)
         mixed = -np.log1p(self.probability.take(family) * np.expm1(-raw))
-        return ShockExposure(items, share, family.T, raw.T, mixed.T, cell, part)
+        return ShockExposure(items, share.T, family.T, raw.T, mixed.T, cell, part)
 
     def member_share(self, items: Ints) -> Float64s:
-        """Return for each item the share q of its families' shocks that it is exposed to."""
+        """Return for each item the share q of its narrower families' shocks that it is exposed to."""
         return np.asarray((self.felt[items] + MEMBER_CAUTION) / (self.exposed[items] + MEMBER_CAUTION))
+
+    def _shares(self, items: Ints) -> Float64s:
+        """Return q of each item (column) in its family of each kind (row)."""
+        shares = np.tile(self.member_share(items), (self.share.size, 1))
+        if self.is_last_general:
+            prior = MEMBER_CAUTION * self.relative_rate[items]
+            shares[-1] = (self.felt[items] + prior) / (self.exposed[items] + MEMBER_CAUTION)
+        return shares
+
+    def set_own_rates(self, items: Ints, rates: Float64s) -> None:
+        """Set the mean of each item's own rate, for its share of the general family."""
+        if self.mean_own_rate > 0:
+            self.relative_rate[items] = np.minimum(rates / self.mean_own_rate, LARGEST_PRIOR)
 
     def rate(self, items: Ints) -> Float64s:
         """Return the mean rate of changes by shocks for each item."""
         family = self._families_by_kind(items)
-        rate: Float64s = (self.probability.take(family) * self.mean.take(family)).sum(axis=0) / self.bin_width
-        return self.member_share(items) * rate
+        rate: Float64s = self._shares(items) * self.probability.take(family) * self.mean.take(family)
+        return np.asarray(rate.sum(axis=0) / self.bin_width)
 
     def excess(self, items: Ints, since: Float64s, now: float) -> Float64s:
         """Return by how much the changes expected of each item by shocks, from ``since`` to ``now``, exceed
@@ -221,7 +241,7 @@ class Shocks:
         self.evidence[touched] = np.minimum(np.maximum(total, -DEEPEST), DEEPEST)
         latest = float(now.max())
         before = self.probability[touched] * self._integral(touched, latest)
-        events, share = np.where(found, -1.0 / changing, 0.0), exposure.member_share[row]
+        events, share = np.where(found, -1.0 / changing, 0.0), exposure.member_share[row, column]
         shocked = self.probability[family] * raw
         np.add.at(self.exposed, exposure.items[row], shocked / share)
         np.add.at(self.felt, exposure.items[row], shocked * events)
@@ -293,6 +313,7 @@ class Shocks:
         self.exposed, self.felt = (
             np.concatenate([one, np.zeros(len(families))]) for one in (self.exposed, self.felt)
         )
+        self.relative_rate = np.concatenate([self.relative_rate, np.ones(len(families))])
         self._index_families()
 
     def _index_families(self) -> None:
