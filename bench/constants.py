@@ -41,7 +41,6 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "GENERAL_RAISED": (shocks, (0.005, 0.02, 0.05)),
     "PATIENCE": (review_schedule, (0.1, 0.2, 0.4)),
     "LEARNING": (review_schedule, (5.0, 20.0, 80.0)),
-    "NEWS": (review_schedule, (0.005, 0.05, 0.2)),
 }
 Gained = dict[float, float]
 """Points of freshness above uniform polling after the warm-up, by the value of a constant."""

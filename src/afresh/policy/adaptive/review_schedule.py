@@ -14,6 +14,7 @@ import numpy as np
 from afresh.policy.adaptive.change_model import ChangeModel
 from afresh.policy.adaptive.poll_value import Exploration, PollValue
 from afresh.policy.adaptive.row_products import row_products
+from afresh.policy.adaptive.shocks import RAISED
 from afresh.policy.policy import PolicyInput, largest
 from afresh.values.arrays import ArrayLike, Float64s, Ints
 
@@ -31,9 +32,6 @@ LONGEST = 10.0  # mean polling intervals after which an item is reviewed, whatev
 PATIENCE = 0.2
 SAMPLED = 32  # about how many of the next reviews are sampled to estimate the time until which they come
 SAMPLE = 4096  # items from which the shadow price is estimated
-NEWS = (
-    0.05  # changes expected by shocks since the last poll, above their mean, that make an item worth a review
-)
 REKEY_POLLS = 0.1  # polls between two re-keyings, as a share of the number of items
 LEARNING = 20.0  # mean polling intervals for which the result of a poll is of use, at most
 REFIT_AFTER, REFIT_GROWTH = 1.0, 1.3  # rounds of all items until the first refit; growth factor of this gap
@@ -93,7 +91,7 @@ class ReviewSchedule(ChangeModel):
         """
         has_news = (self.notices.pending[items] > 0).any(axis=1)
         if self.shocks is not None:
-            has_news |= self.shocks.excess(items, self.items.last_poll[items], now) > NEWS
+            has_news |= self.shocks.excess(items, self.items.last_poll[items], now) > RAISED
         which = items[has_news & self.items.alive[items]]
         self.next_review[which] = np.minimum(self.next_review[which], self.clock.read(np.array(now)))
 
