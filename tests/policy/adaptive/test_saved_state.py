@@ -70,7 +70,8 @@ def test_the_stored_keys_are_those_of_every_version_so_far() -> None:
         "season.profile", "season.gain", "season.item", "season.now", "season.elapsed", "season.changed",
         "season.lengths",
         "shocks.width", "shocks.origin", "shocks.share", "shocks.pool", "shocks.labels", "shocks.all_found",
-        "shocks.all_seen", "shocks.evidence", "shocks.found", "shocks.seen", "shocks.support", "shocks.rise", "shocks.own_rate",
+        "shocks.all_seen", "shocks.evidence", "shocks.found", "shocks.seen", "shocks.support", "shocks.rise",
+        "shocks.own_rate",
     }  # fmt: skip
     assert set(policy.rows([0])) == {
         "last", "evidence", "lowest", "polled", "polls", "rate_class", "quiet", "notices", "look", "spared",
