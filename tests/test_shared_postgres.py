@@ -52,7 +52,10 @@ def test_all_share_one_server_and_the_last_one_stops_it(tmp_path: Path) -> None:
     first, folder = user(tmp_path)
     with shared_postgres(tmp_path) as server:
         assert server.folder == folder
-        until(lambda: not is_open_elsewhere(Path(f"{tmp_path}.inheritable"), first.pid), "the guard has closed it")
+        until(
+            lambda: not is_open_elsewhere(Path(f"{tmp_path}.inheritable"), first.pid),
+            "the guard has closed it",
+        )
         first.communicate("leave\n", timeout=60)
         assert first.returncode == 0
         with psycopg.connect(server.url()) as connection:  # it runs on, though who started it has left
