@@ -6,8 +6,8 @@ AFRESH := .venv/.afresh
 READY := .venv/.ready
 # More than two cores need: some tests wait for a server or a program.
 WORKERS ?= 4
-# Slow tests wait too, but start clusters, fleets and browsers of their own.
-SLOW_WORKERS ?= 3
+# Slow tests wait even more: three at once used less than one core.
+SLOW_WORKERS ?= 5
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
