@@ -6,6 +6,8 @@ AFRESH := .venv/.afresh
 READY := .venv/.ready
 # More than two cores need: some tests wait for a server or a program.
 WORKERS ?= 4
+# Slow tests wait even more: three at once used less than one core.
+SLOW_WORKERS ?= 5
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
@@ -91,7 +93,7 @@ fuzz: $(READY)
 
 slow: $(READY) chromium
 	$(INSTALL) '.[docs]'  # one of these tests builds the documentation
-	$(BIN)/python -m pytest --durations=10 -m slow
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal --durations=20 -m slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=thorough -m "hypothesis and not slow"
 
 # Each tool has a folder in tests/interop and an environment of its own; TOOLS="dbt mariadb" chooses some.

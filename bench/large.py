@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.cluster.ray_cluster import ray_environment
 
 from bench.descendants import Work, watching_descendants
 from bench.items import make_items
@@ -43,7 +44,7 @@ def rows(*, quick: bool, cases: Sequence[str] = CASES) -> list[Row]:
     polls = int(float(os.environ.get("LARGE_POLLS", "1e8"))) if not quick else 20_000
     chosen = [case for case in CASES if case.startswith(tuple(cases))]
     found: list[Row] = []
-    with _inputs() as folder:
+    with ray_environment(), _inputs() as folder:
         executors = [on for on in _MOST_GB if f"plan-{on}" in chosen]
         if executors:
             found += _plan_rows(folder, items, executors, quick=quick)
@@ -144,7 +145,6 @@ def _median_plan(items: Path, nodes: int) -> float:
     from afresh.cli.planning.plan_columns import choose_columns
     from afresh.tables.dataset import find_parts
 
-    os.environ["RAY_AUTH_MODE"] = "disabled"
     node = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
     cluster: Any = Cluster(initialize_head=True, head_node_args=node)
     try:

@@ -27,7 +27,8 @@ def rows(*, quick: bool) -> list[Row]:
         world(Path(folder), rows=6000 if quick else 200_000) as here,
     ):
         for command in _QUICK if quick else COMMANDS:
-            span_s = 12.0 if command == "demo" else 4.0 if command in ENDLESS else 1.5
+            # The demo sets up for some seconds. Commands that end by themselves are met while they live.
+            span_s = 12.0 if command == "demo" else 4.0 if command in ENDLESS else here.lasts_s(command)
             when = moments(Random(1), [command], 2 if quick else _MOMENTS, span_s)
             ends = [here.ended(each) for each in when]
             wrong = [end.problem for end in ends if end.problem]

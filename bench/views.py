@@ -163,7 +163,7 @@ def _compared(server: PostgresServer, name: str, load: Load, *, quick: bool) -> 
     by when writes come just before or after a refresh."""
     rivals = dict(list(POLICIES.items())[: 1 if quick else None])
     seeds = range(1 if quick else DRAWS)
-    draws = [_draw(server, replace(load, seed=100 * load.seed + at), rivals) for at in seeds]
+    draws = [draw_writes(server, replace(load, seed=100 * load.seed + at), rivals) for at in seeds]
     ours = mean_result([draw.ours for draw in draws])
     found = [
         Row(f"load {name}: mean age, afresh", ours.age_s, "s"),
@@ -196,7 +196,7 @@ def mean_result(results: Sequence[Result]) -> Result:
     return Result(*table.mean(axis=0).tolist())
 
 
-def _draw(server: PostgresServer, load: Load, rivals: Mapping[str, Policy]) -> Draw:
+def draw_writes(server: PostgresServer, load: Load, rivals: Mapping[str, Policy]) -> Draw:
     """Run all policies side by side, each in a database of its own, so that other programs disturb all alike;
     each of them mostly waits."""
     urls = {policy: _new_database(server, f"view_world_{at}") for at, policy in enumerate(rivals)}

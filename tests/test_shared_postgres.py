@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -16,9 +17,11 @@ from tests.waiting import until
 pytestmark = pytest.mark.waits
 
 USER = """
-import sys
+import os, sys
 from pathlib import Path
 from tests.servers.postgres import shared_postgres
+inheritable = open(sys.argv[1] + ".inheritable", "w")
+os.set_inheritable(inheritable.fileno(), True)
 with shared_postgres(Path(sys.argv[1])) as server:
     print(server.folder, flush=True)
     sys.stdin.readline()
@@ -49,6 +52,10 @@ def test_all_share_one_server_and_the_last_one_stops_it(tmp_path: Path) -> None:
     first, folder = user(tmp_path)
     with shared_postgres(tmp_path) as server:
         assert server.folder == folder
+        until(
+            lambda: not is_open_elsewhere(Path(f"{tmp_path}.inheritable"), first.pid),
+            "the guard has closed it",
+        )
         first.communicate("leave\n", timeout=60)
         assert first.returncode == 0
         with psycopg.connect(server.url()) as connection:  # it runs on, though who started it has left
@@ -82,6 +89,15 @@ def test_an_initdb_in_its_middle_leaves_no_shared_memory(open_folder: Path) -> N
     table = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
     assert table[0][1] == "shmid"
     assert shared_memory.split()[1] not in [row[1] for row in table]
+
+
+def is_open_elsewhere(file: Path, process: int) -> bool:
+    """Whether a process other than this one has the file open, as far as one may see."""
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # it is somebody else's, or has just been closed
+            if entry.readlink() == file and int(entry.parts[2]) != process:
+                return True
+    return False
 
 
 def contents(file: Path) -> list[str]:

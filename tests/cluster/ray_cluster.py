@@ -62,10 +62,17 @@ def ray_folder() -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def ray_cluster() -> Iterator[RayCluster]:
+def ray_environment() -> Iterator[None]:
+    """Let every Ray that starts here, or in a program that is started here, leave nothing behind."""
     with ray_folder() as own, pytest.MonkeyPatch.context() as environment:
         for name, value in own.items():
             environment.setenv(name, value)
+        yield
+
+
+@contextmanager
+def ray_cluster() -> Iterator[RayCluster]:
+    with ray_environment():
         yield from _started()
 
 

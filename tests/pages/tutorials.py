@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,12 +43,16 @@ python3() {
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a tutorial is typed. ``shell`` is read first; ``in_place_of`` says what is replaced."""
+    """How fast a tutorial is typed. ``shell`` is read first; ``in_place_of`` says what is replaced.
+
+    ``suits`` tells for which addresses of a server its page is true. Others are not used.
+    """
 
     shell: str = ""
     in_place_of: Mapping[str, str] | None = None
     speed: float = 1.0
     limit_s: float = 900.0
+    suits: Callable[[Sequence[str]], bool] = lambda _addresses: True
 
     def of_text(self, text: str) -> str:
         for said, here in (self.in_place_of or {}).items():
@@ -77,23 +81,26 @@ def type_through(
     with ExitStack() as running:
         leads = {"~/afresh": str(ROOT)}
         for server in servers:
-            leads |= running.enter_context(_started(server, pace.speed))
+            leads |= running.enter_context(_started(server, pace))
         return _run(blocks, leads, folder, pace, programs)
 
 
 @contextmanager
-def _started(server: str, speed: float) -> Iterator[dict[str, str]]:
+def _started(server: str, pace: Pace) -> Iterator[dict[str, str]]:
     """Start an example server on free ports; yield where the addresses of the pages lead."""
     said = _SAID[Path(server).name]
     ports = ["--port", "0"] if len(said) == 1 else ["--ports", "0", "0"]
-    words = [sys.executable, str(ROOT / server), *ports, "--speed", str(speed)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            here = _ADDRESS.findall(process.stdout.readline())
-            yield dict(zip(said, here, strict=True))
-        finally:
-            process.terminate()
+    words = [sys.executable, str(ROOT / server), *ports, "--speed", str(pace.speed)]
+    while True:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                here = _ADDRESS.findall(process.stdout.readline())
+                if pace.suits(here):
+                    yield dict(zip(said, here, strict=True))
+                    return
+            finally:
+                process.terminate()
 
 
 def _run(

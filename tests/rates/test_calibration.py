@@ -23,11 +23,13 @@ from afresh.rates.views import with_views
 ITEMS = 2000
 
 
-def coverage(population: str, fewest: int, most: int, scale: float, *, regular: bool = False) -> float:
+def coverage(
+    population: str, fewest: int, most: int, scale: float, *, regular: bool = False, draws: int = 1
+) -> float:
     hits = []
     # Of three polls each even 2000 items leave the prior's shape open by a fifth; of more polls one draw says
     # the coverage within 0.7 points (standard deviation).
-    for seed in range(4 if most == 3 else 1):
+    for seed in range(4 if most == 3 else draws):
         rng = np.random.default_rng(seed)
         rates = draw_rates(population, ITEMS, rng)
         polls = poll(rates, fewest, most, rng, scale=scale, regular=regular)
@@ -55,7 +57,8 @@ def test_ninety_per_cent_intervals_cover_ninety_per_cent(
 @each_amount
 @pytest.mark.parametrize("population", with_slow_cases(["pareto", "two points", "two near points"], kept=1))
 def test_intervals_hold_for_odd_populations(population: str, fewest: int, most: int, scale: float) -> None:
-    assert 0.85 <= coverage(population, fewest, most, scale) <= 0.96
+    # Two points are covered to 95.4 %, so that a single draw of 2000 items is above the limit now and then.
+    assert 0.85 <= coverage(population, fewest, most, scale, draws=4) <= 0.96
 
 
 @each_amount

@@ -53,6 +53,8 @@ def _kill(pid: int) -> None:
 
 
 if __name__ == "__main__":
+    # Files of the test run that can be inherited, as Ray's logs, would seem to be in use as long as it waits.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with (Path(sys.argv[1]) / USERS).open() as users:
         fcntl.flock(users, fcntl.LOCK_EX)
         end_server(Path(sys.argv[1]))

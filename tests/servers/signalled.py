@@ -54,6 +54,8 @@ DRAINS = ("run", "run --web")
 """Commands that end with 0 once they have drained."""
 ENDLESS = ("demo", *DRAINS, "serve", "get --max-age", "add --sitemap")
 """Commands that end only when they are told to."""
+_ASKS_FOR_NEVER = "get --max-age"
+"""Its project has a page that never answers. A run would poll that page first, and have to drain it."""
 _MADE = ("out", "out.db", "out.csv")  # results: they may be there, whole, when the signal came late
 _OF_SQLITE = ("-wal", "-shm")
 
@@ -110,6 +112,7 @@ class World:
 
     def __init__(self, folder: Path, url: str, rows: int, pages: int) -> None:
         self.url, self._folder, self._inputs, self._given = url, folder, folder / "inputs", 0
+        self._with_never = folder / "inputs_with_never"
         self._inputs.mkdir()
         random = Random(1)
         self._write("items.csv", "item,rate", (f"i{n},{random.random()}" for n in range(rows)))
@@ -120,8 +123,11 @@ class World:
         (self._inputs / "afresh.toml").write_text(_SETTINGS)
         urls = [f"{url}/page/{n}" for n in range(pages)]
         with open_engine(self._inputs) as engine:
-            engine.add([*urls, f"{url}/never"])
+            engine.add(urls)
             engine.observe(Reported(key, 1e9, content=f"copy of {key}".encode() * 20) for key in urls)
+        shutil.copytree(self._inputs, self._with_never)
+        with open_engine(self._with_never) as engine:
+            engine.add([f"{url}/never"])
 
     def _write(self, name: str, header: str, rows: Iterator[str]) -> None:
         (self._inputs / name).write_text("\n".join([header, *rows]) + "\n")
@@ -146,10 +152,24 @@ class World:
             process.communicate()
             shutil.rmtree(folder)
 
+    def lasts_s(self, command: str) -> float:
+        """Let a command that ends by itself do its work; return the seconds that it takes."""
+        start_s = time.monotonic()
+        process, folder, words = self._start(command)
+        try:
+            code = process.wait(LONGEST_WAIT_S)
+            if code:
+                raise RuntimeError(f"{command}: code {code}, said {words.read_text()!r}")
+            return time.monotonic() - start_s
+        finally:
+            process.kill()
+            process.communicate()
+            shutil.rmtree(folder)
+
     def _start(self, command: str) -> tuple[subprocess.Popen[bytes], Path, Path]:
         self._given += 1
         folder, words = self._folder / f"{self._given}", self._folder / f"{self._given}.err"
-        shutil.copytree(self._inputs, folder / "work")
+        shutil.copytree(self._with_never if command == _ASKS_FOR_NEVER else self._inputs, folder / "work")
         (folder / "tmp").mkdir()
         arguments = [word.format(url=self.url) for word in COMMANDS[command]]
         with words.open("wb") as err:

@@ -42,13 +42,18 @@ def test_long_texts_give_a_complete_difference(old: list[str], new: list[str]) -
 
 
 @given(lines, lines)
-def test_the_format_is_that_of_difflib(old: list[str], new: list[str]) -> None:
+def test_only_texts_that_differ_have_a_difference(old: list[str], new: list[str]) -> None:
     found = list(unified_lines(old, new, "a", "b"))
-    assert [line for line in found if line[:1] in "+-"].count("--- a") == (old != new)
-    if (
-        len(old) == len(new) == sum(map(str.__eq__, old, new)) + 1
-    ):  # one line differs: there is one way to say so
-        assert found == list(difflib.unified_diff(old, new, "a", "b", lineterm=""))
+    assert found[:2] == (["--- a", "+++ b"] if old != new else [])
+
+
+@given(lines, lines)
+def test_the_format_is_that_of_difflib(head: list[str], tail: list[str]) -> None:
+    """One line differs and is nowhere else: there is one way to say so, whatever else is repeated."""
+    old, new = [*head, "old", *tail], [*head, "new", *tail]
+    assert list(unified_lines(old, new, "a", "b")) == list(
+        difflib.unified_diff(old, new, "a", "b", lineterm="")
+    )
 
 
 def test_one_line_in_many_is_found() -> None:

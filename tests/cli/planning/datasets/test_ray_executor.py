@@ -102,6 +102,15 @@ def test_the_jobs_of_a_lost_node_run_elsewhere(ray_nodes: RayCluster, tmp_path: 
 
 
 @pytest.mark.slow
+def test_a_node_that_was_lost_just_before_is_left_out(ray_nodes: RayCluster) -> None:
+    """Ray takes it to be alive for some seconds more."""
+    ray_nodes.kill_node(ray_nodes.add_node())
+    with RayExecutor(ray_nodes.address) as executor:
+        assert executor.workers == 2
+        assert list(executor.run(ten_times, range(4))) == [0, 10, 20, 30]
+
+
+@pytest.mark.slow
 def test_a_node_with_another_version_is_refused(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_executor, "__version__", "9.9.9")
     with pytest.raises(UsageError, match=r"has afresh .*, this machine afresh 9.9.9 .*: install the same"):

@@ -107,23 +107,30 @@ class RayExecutor:
         ray = self._ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+        nodes = self._living_nodes()
         ask = ray.remote(num_cpus=0)(versions)
         asked = {
-            ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(): host
-            for node, host in nodes.items()
+            node: ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote()
+            for node in nodes
         }
-        for reference, host in asked.items():
+        for node, host in nodes.items():
             try:
-                found = ray.get(reference, timeout=_ANSWER_S)
+                found = ray.get(asked[node], timeout=_ANSWER_S)
             except ray.exceptions.GetTimeoutError:
                 raise InputError(f"the Ray node {host} does not answer within {_ANSWER_S:g} s") from None
             except ray.exceptions.RayTaskError as error:
                 problem = f"the Ray node {host} cannot run afresh: {one_line(error.cause)}"
                 raise UsageError(f"{problem}; install afresh {__version__} there") from None
             except ray.exceptions.RayError as error:
+                # Ray finds out only after some seconds that a node is gone. Such a node gets no jobs.
+                if node not in self._living_nodes():
+                    continue
                 raise InputError(f"the Ray node {host} was lost: {one_line(error)}") from None
             refuse_other_version(host, found)
+
+    def _living_nodes(self) -> dict[str, str]:
+        """Return the addresses of the nodes that Ray takes to be alive, by their ids."""
+        return {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes() if node["Alive"]}
 
 
 def versions() -> tuple[str, str]:

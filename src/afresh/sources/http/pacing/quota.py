@@ -19,6 +19,9 @@ _QUOTA = re.compile(
     r"(?P<requests>[0-9]{1,12})\s*/\s*(?P<period>[^@]*?)(?:\s+at\s+(?P<at>[0-9]{2}:[0-9]{2}))?"
 )
 _DAY_S = 86400.0
+# The wait for the end of a period is measured by another clock. Rounded to floats, it may end a quarter of a
+# microsecond early in Unix seconds.
+_ROUNDING_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ def count_request(used: UsedQuota, rule: QuotaRule, now_s: float) -> UsedQuota:
     >>> count_request(UsedQuota(4, 200.0), QuotaRule(5, 60.0), 200.0)
     UsedQuota(requests=1, until_s=260.0)
     """
+    if now_s < used.until_s <= now_s + _ROUNDING_S:
+        now_s = used.until_s  # else one more than the quota would start in the old period
     end_s = rule.end_s(now_s)
     if now_s < used.until_s <= end_s:
         return UsedQuota(used.requests + 1, used.until_s)
