@@ -332,6 +332,30 @@ def test_every_error_of_sqlite_becomes_one_of_ours() -> None:
     assert "no code" in str(told)
 
 
+@pytest.mark.parametrize(("failures", "is_read"), [(2, True), (3, False)])
+def test_a_read_that_could_not_begin_is_tried_again(tmp_path: Path, failures: int, is_read: bool) -> None:
+    """SQLite says so where other processes open the store and end, one after another."""
+    database, tries = SqliteDatabase(tmp_path / "store.db"), 0
+
+    def work(connection: sqlite3.Connection) -> int:
+        nonlocal tries
+        tries += 1
+        if tries <= failures:
+            error = sqlite3.OperationalError("locking protocol")
+            error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+            raise error
+        return int(connection.execute("SELECT 7").fetchone()[0])
+
+    if is_read:
+        assert database.read(work) == 7
+    else:
+        with pytest.raises(StoreLockedError, match="try again"):
+            database.read(work)
+    assert tries == 3
+    assert database.read(lambda connection: connection.execute("SELECT 8").fetchone()) == (8,)
+    database.close()
+
+
 def test_commits_are_synced_to_disk_and_leases_need_not_be(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "store.db")
     for durable, level in ((True, 2), (False, 1), (True, 2)):

@@ -24,6 +24,9 @@ from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyErr
 # The log is written back to the file after 64 MiB. A page that changed often by then is written back once.
 _LOG_PAGES = 16 * 1024
 _TRIES = 20
+# SQLite gives up the beginning of a read after ten seconds in which other processes, one after another, opened
+# the log again. That happens on a busy machine when processes that use the store are killed again and again.
+_READ_TRIES = 3
 
 
 class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
@@ -71,12 +74,19 @@ class SqliteDatabase(SqlDatabase[sqlite3.Connection]):
         self._ensure_in_place()
         with self._read_lock, translate_errors(self.path):
             connection = self._require_open(self._reader)
-            _roll_back(connection)
-            connection.execute("BEGIN")
-            try:
-                return work(connection)
-            finally:
+            remaining = _READ_TRIES
+            while True:
+                remaining -= 1
                 _roll_back(connection)
+                connection.execute("BEGIN")
+                try:
+                    return work(connection)
+                except sqlite3.OperationalError as error:
+                    # With this code it is the first statement that failed: nothing was read yet.
+                    if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_PROTOCOL or not remaining:
+                        raise
+                finally:
+                    _roll_back(connection)
 
     def snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return self.read(work)

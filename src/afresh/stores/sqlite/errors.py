@@ -27,6 +27,7 @@ _CANNOT_OPEN = "cannot be opened: check that its folder exists and may be writte
 _PRIMARY: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreLockedError, _LOCKED),
     sqlite3.SQLITE_LOCKED: (StoreLockedError, _LOCKED),
+    sqlite3.SQLITE_PROTOCOL: (StoreLockedError, _LOCKED),  # other processes began and ended all the time
     sqlite3.SQLITE_READONLY: (StoreReadOnlyError, READ_ONLY),
     sqlite3.SQLITE_PERM: (StoreReadOnlyError, READ_ONLY),
     sqlite3.SQLITE_FULL: (StoreFullError, _FULL),
