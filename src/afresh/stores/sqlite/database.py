@@ -24,8 +24,8 @@ from afresh.values.errors import StoreError, StoreMissingError, StoreReadOnlyErr
 # The log is written back to the file after 64 MiB. A page that changed often by then is written back once.
 _LOG_PAGES = 16 * 1024
 _TRIES = 20
-# SQLite gives up the beginning of a read after ten seconds in which other processes, one after another, opened
-# the log again. That happens on a busy machine when processes that use the store are killed again and again.
+# SQLite gives up the beginning of a read after ten seconds in which other processes, one after another,
+# opened the log again: on a busy machine, when processes that use the store are killed again and again.
 _READ_TRIES = 3
 
 
