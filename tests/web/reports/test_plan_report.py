@@ -59,7 +59,7 @@ def test_promise_plan_status_and_what_comes_agree() -> None:
 
 def test_the_plan_says_what_uniform_polling_needs() -> None:
     world = QuickWorld(RATES, LOW, seed=1)
-    world.live(150.0)
+    world.live(300.0)  # sooner, the intervals of today are not yet those of the long run
     found = world.web.report_plan("freshness")
     now = world.web.current_snapshot().status.uniform_needs.value
     assert found.now.uniform_needs == now

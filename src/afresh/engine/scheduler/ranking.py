@@ -274,8 +274,10 @@ class Ranking:
     def possible_rates(self, rows: Ids) -> Float64s:
         """Return the grid of possible rates of each row, calibrated and with the shocks of its families."""
         policy = self.adaptive
-        rates = policy.calibration.factors(rows)[:, None] * policy.belief.rates
-        return rates if policy.shocks is None else rates + policy.shocks.rate(rows)[:, None]
+        rates = policy.own_factors(rows)[:, None] * policy.belief.rates
+        if policy.shocks is None:
+            return rates
+        return rates + policy.shocks.trust * policy.shocks.rate(rows)[:, None]
 
     def time_to_reach(self, rows: Ids, poll_value: float) -> Float64s:
         """Return the seconds without a poll after which each row has this poll value; infinite if never."""

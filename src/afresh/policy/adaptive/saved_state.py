@@ -98,6 +98,9 @@ _LADDER = ("belief.rates", "belief.prior")
 
 # Version 0.1.0 did not count the polls of an item. Each item that it polled is assumed to have this many.
 POLLS_BEFORE = 100
+# Older versions knew no general family: at first none is assumed, so that items are ranked as they were. The
+# next refit gives it the share that every kind of family has at least.
+UNHEARD_OF = 1e-9
 
 
 def _with_later_keys(saved: Stored) -> Stored:
@@ -330,7 +333,7 @@ def _with_general_family(saved: Stored, shocks: Shocks) -> Stored:
     number, kind = np.divmod(field(saved, "shocks.labels", (None,)), kinds)
     return {
         **saved,
-        "shocks.share": np.append(saved["shocks.share"], 0.5),
+        "shocks.share": np.append(saved["shocks.share"], UNHEARD_OF),
         "shocks.pool": np.append(saved["shocks.pool"], FIRST_MEAN),
         "shocks.labels": number * (kinds + 1) + kind,
     }
