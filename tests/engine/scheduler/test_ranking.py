@@ -247,13 +247,18 @@ def test_rows_that_are_forgotten_take_no_season_and_no_other_family_with_them() 
     assert ranking.adaptive.clock.season.profile == pytest.approx(profile)
 
 
-def test_what_forgotten_rows_taught_about_all_items_together_goes_with_them() -> None:
+def taught_about_all_items() -> Ranking:
+    """A ranking of enough items for the general family, which has learned from polls."""
     item_rows = ItemRows()
     item_rows.load([columns(24)])
     names = [f"{'ab'[row % 2]}/{row}" for row in range(24)]
     chosen = RowPolicy(Ranking(item_rows, RankingStart(BUDGET, "freshness", NOW, names=names)), "adaptive")
     teach(chosen, changing=1, rounds=10)
-    ranking = chosen.ranking
+    return chosen.ranking
+
+
+def test_what_forgotten_rows_taught_about_all_items_together_goes_with_them() -> None:
+    ranking = taught_about_all_items()
     shocks = ranking.adaptive.shocks
     assert shocks is not None
     general = shocks.family_row[0, -1]
@@ -266,17 +271,13 @@ def test_what_forgotten_rows_taught_about_all_items_together_goes_with_them() ->
 
 
 def test_rates_of_plans_count_shocks_as_far_as_families_are_trusted() -> None:
-    item_rows = ItemRows()
-    item_rows.load([columns(24)])
-    names = [f"a/{row}" for row in range(24)]
-    chosen = RowPolicy(Ranking(item_rows, RankingStart(BUDGET, "freshness", NOW, names=names)), "adaptive")
-    teach(chosen, changing=3, rounds=10)
-    rows, adaptive = np.arange(24), chosen.ranking.adaptive
+    ranking = taught_about_all_items()
+    rows, adaptive = np.arange(24), ranking.adaptive
     assert adaptive.shocks is not None
     for support, share in ((-20.0, 0.0), (0.0, 0.5), (20.0, 1.0)):
         adaptive.shocks.support = support
         own = adaptive.belief.rates[0] * adaptive.own_factors(rows)
-        added = chosen.ranking.possible_rates(rows)[:, 0] - own
+        added = ranking.possible_rates(rows)[:, 0] - own
         assert added == pytest.approx(share * adaptive.shocks.rate(rows), rel=1e-6, abs=1e-12)
     assert np.all(adaptive.shocks.rate(rows) > 0)
 
