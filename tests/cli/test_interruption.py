@@ -88,3 +88,23 @@ def test_an_exception_that_is_raised_again_does_not_decide_the_end_of_an_interru
     ends = ends_by_line("converts", "SIGURG")
     assert len(ends) > 20
     assert {end for _, end in ends} == {130}, ends
+
+
+SWALLOWED_IN_C = """\
+import ctypes, signal
+from afresh.cli.interruption import INTERRUPTION
+
+def work():
+    # As a library written in C that imports a module: it has the exception printed, and goes on.
+    ctypes.pythonapi.PyRun_SimpleString(b"import signal; signal.raise_signal(signal.SIGINT)")
+    while True:  # until the exception is raised again
+        pass
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+INTERRUPTION.program(work)
+"""
+
+
+def test_an_exception_that_c_code_prints_is_raised_again_without_a_traceback() -> None:
+    ran = subprocess.run([sys.executable, "-c", SWALLOWED_IN_C], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "afresh: stopped by SIGINT\n")

@@ -9,10 +9,11 @@ The handlers are set once and never replaced. What the first signal does depends
 - Inside a section that must not be interrupted (``held_back``), the exception is raised at the section's end.
 
 An exception can be lost: Python drops it if it is raised in ``__del__`` or in a callback from C, some
-libraries convert every exception to one of their own, and nothing is raised while the main thread is inside a
-long call of a C library. So a second thread, the guard, is notified of each signal too. It makes the main
-thread raise a dropped exception again. When the time limit has passed or a second signal has arrived, the
-guard removes the files and child processes that ``LEFTOVERS`` lists and ends the process.
+libraries written in C print it and go on, others convert every exception to one of their own, and nothing is
+raised while the main thread is inside a long call of a C library. So a second thread, the guard, is notified
+of each signal too. It makes the main thread raise a lost exception again. When the time limit has passed or a
+second signal has arrived, the guard removes the files and child processes that ``LEFTOVERS`` lists and ends
+the process.
 
 SIGINT ends the program even if its parent process ignored SIGINT, as a shell does for the background jobs of
 a script. Such a signal was sent to this process on purpose.
@@ -34,7 +35,7 @@ from afresh.values.clock import SystemClock
 from afresh.values.leftovers import LEFTOVERS
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 IN_ORDER_S = 1.5
@@ -76,6 +77,7 @@ class Interruption:
         self._held = 0
         self._stops: list[_Stop] = []
         self._print_lock = threading.Lock()
+        self._print_exception = sys.excepthook
         self._pipe_read, self._pipe_write = -1, -1
 
     def install(self) -> None:
@@ -89,6 +91,7 @@ class Interruption:
         signal.signal(_RAISE_AGAIN, self._receive_again)
         signal.set_wakeup_fd(self._pipe_write, warn_on_full_buffer=False)
         sys.unraisablehook = self._on_dropped_exception
+        self._print_exception, sys.excepthook = sys.excepthook, self._on_printed_exception
         threading.Thread(target=self._guard, daemon=True, name="afresh-signals").start()
 
     # What commands use.
@@ -198,6 +201,16 @@ class Interruption:
             self._notify(_AGAIN)
         else:
             sys.__unraisablehook__(dropped)
+
+    def _on_printed_exception(
+        self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        """If a library written in C has ``Interrupted`` printed and goes on (as after an import that failed),
+        print nothing and ask the guard to have it raised again."""
+        if isinstance(error, Interrupted):
+            self._notify(_AGAIN)
+        else:
+            self._print_exception(kind, error, traceback)
 
     def _notify(self, word: int) -> None:
         with suppress(BlockingIOError):  # the pipe is full, so the guard will wake up anyway
