@@ -37,8 +37,9 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "SHRINK": (shocks, (10.0, 50.0, 250.0)),
     "WIDTH": (shocks, (0.03, 0.06, 0.12)),
     "MEMBER_CAUTION": (shocks, (0.1, 0.3, 1.0)),
-    "EVIDENCE_OF_POLL": (shocks, (0.03, 0.1, 0.3, 1.0)),
+    "EVIDENCE_OF_POLL": (shocks, (0.01, 0.03, 0.1, 0.3)),
     "GENERAL_RAISED": (shocks, (0.005, 0.02, 0.05)),
+    "LARGEST_PRIOR": (shocks, (2.0, 5.0, 20.0)),
     "PATIENCE": (review_schedule, (0.1, 0.2, 0.4)),
     "LEARNING": (review_schedule, (5.0, 20.0, 80.0)),
 }

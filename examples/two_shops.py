@@ -93,8 +93,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.name == "A":
             product = {"title": price.title, "price": price.now(), "served_s": time.time()}
             return self._send(json.dumps({"product": product}), "application/json")
-        page = f"<h1>{price.title}</h1><p class=price>{price.now():.2f}</p><p>It is {time.ctime()}.</p>"
-        return self._send(f"<!doctype html><title>{price.title}</title>{page}", "text/html")
+        page = f"<h1>{price.title}</h1><p class=price>{price.now():.2f}</p>"
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        return self._send(
+            f"<!doctype html><title>{price.title}</title>{page}<p>It is {now}.</p>", "text/html"
+        )
 
     def _send(self, text: str, kind: str, status: int = 200) -> None:
         body = text.encode()
