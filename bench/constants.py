@@ -34,6 +34,8 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "REDRAWN": (rate_belief, (100.0, 300.0, 1000.0)),
     "LASTS": (rate_belief, (1.0, 3.0, 10.0)),
     "SILENT": (rate_belief, (0.005, 0.02, 0.08)),
+    "shocks.ROUNDS": (shocks, (2.0, 4.0, 16.0)),
+    "FIRST_MEAN": (shocks, (3e-3, 1e-2, 3e-2)),
     "SHRINK": (shocks, (10.0, 50.0, 250.0)),
     "WIDTH": (shocks, (0.03, 0.06, 0.12)),
     "MEMBER_CAUTION": (shocks, (0.1, 0.3, 1.0)),
@@ -92,7 +94,7 @@ def _trials(quick: bool, cases: Sequence[str]) -> Iterator[tuple[str, Trial]]:
 def _left_out(constant: str, gained: dict[str, Gained], to_gain: dict[str, float]) -> list[Row]:
     """Return a row for each history: what it captures with the value that the others choose."""
     module, values = CONSTANTS[constant]
-    today = float(getattr(module, constant))
+    today = float(getattr(module, _name(constant)))
 
     def captured(names: Sequence[str], value_of: Callable[[str], float]) -> float:
         total = sum(gained[name][value_of(name)] for name in names)
@@ -130,7 +132,7 @@ def _oracle_gain(trial: Trial, results: Results) -> float:
 def _figure(trial: Trial, policy: str, results: Results, *, shuffled: bool = False) -> float:
     """Return the freshness after the warm-up in percent, mean over the orders of the items."""
     make, thirds = in_random_orders(replace(trial, batches_per_round=BATCHES), shuffled=shuffled), []
-    values = [getattr(module, name) for name, (module, _) in CONSTANTS.items()]
+    values = [getattr(module, _name(constant)) for constant, (module, _) in CONSTANTS.items()]
     for order in range(int(os.environ.get("AFRESH_ORDERS", "1"))):
         settings = (policy, shuffled, order, trial.polls_per_day)
         key = history_key(trial.history, *settings, values if policy == "adaptive" else ())
@@ -144,9 +146,15 @@ def _figure(trial: Trial, policy: str, results: Results, *, shuffled: bool = Fal
 def _set(constant: str, value: float) -> Iterator[None]:
     """Use another value of a constant for a while."""
     module, _ = CONSTANTS[constant]
-    before = getattr(module, constant)
-    setattr(module, constant, value)
+    name = _name(constant)
+    before = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        setattr(module, constant, before)
+        setattr(module, name, before)
+
+
+def _name(constant: str) -> str:
+    """Return the name of a constant in its module (``CONSTANTS`` adds the module if two have the name)."""
+    return constant.rpartition(".")[2]

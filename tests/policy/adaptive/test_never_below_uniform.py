@@ -1,9 +1,10 @@
 """In worlds made to mislead it, the adaptive policy loses next to nothing against uniform polling.
 
-Each world is run twice: as the policy is, and with the mechanism that protects it switched off. The second
-run must break the bound, so the bound can tell a broken policy from a sound one. What is compared is the
-expected freshness at the true rates, given when each item was polled: that leaves out the luck of which
-changes happened to come, and small worlds show a tenth of a point. ``bench replay_robust`` measures more.
+Each kind of world is run with many seeds, as the policy is. One world of each kind is also run with the
+mechanism that protects the policy switched off. This run must break the bound, so the bound can tell a broken
+policy from a sound one. What is compared is the expected freshness at the true rates, given when each item
+was polled: that leaves out the luck of which changes happened to come, and small worlds show a tenth of a
+point. ``bench replay_robust`` measures more.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from afresh.policy.adaptive import shocks
 from afresh.policy.adaptive.adaptive import Adaptive
@@ -29,6 +32,9 @@ ITEMS, FAMILY, POLLS_PER_DAY = 200, 20, 0.03
 BATCH = ITEMS // 10
 INTERVAL = 1.0 / POLLS_PER_DAY
 MOST_LOST = 0.0015  # of freshness
+# Now and then a few items that families changed at each of the first polls are believed to be beyond help.
+# They wait longer, as long as ``PATIENCE`` allows: of 200 worlds one lost 1.1 points so, the next one 0.6.
+MOST_LOST_WHEN_FAMILIES_STOP = 0.02
 # Where half of all items change right after each poll, they look as if they were worth polls for a while.
 MOST_LOST_TO_REACTIONS = 0.025
 
@@ -93,29 +99,29 @@ def joined(*parts: tuple[Ints, Float64s]) -> tuple[Ints, Float64s]:
     return np.concatenate([item for item, _ in parts]), np.concatenate([time for _, time in parts])
 
 
-def families_that_mean_nothing() -> World:
+def families_that_mean_nothing(seed: int = 3) -> World:
     """All items change equally often, each by itself: no policy is better than uniform polling."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     rates, end = np.full(ITEMS, 0.008), 18 * INTERVAL
     families = (rng.permutation(ITEMS) // FAMILY)[:, None]
     return World(*own_changes(rates, 0.0, end, rng), families, end / 3, end, rates, rates)
 
 
-def families_that_stop() -> World:
+def families_that_stop(seed: int = 3) -> World:
     """Up to the middle families change as a whole; from then on each item by itself, all equally often.
 
     What the families changed is left out of the freshness, which begins in the middle.
     """
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     rates, end = np.full(ITEMS, 0.015), 18 * INTERVAL
     group = rng.permutation(ITEMS) // FAMILY
     changes = joined(mass_edits(group, end / 2, rng), own_changes(rates, end / 2, end, rng))
     return World(*changes, group[:, None], end / 2, end, rates, rates)
 
 
-def rates_that_swap() -> World:
+def rates_that_swap(seed: int = 3) -> World:
     """After eight rounds the half that never changed is busy, and the busy half stands still."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     is_busy = rng.permutation(ITEMS) < ITEMS // 2
     busy, still, turn, end = 0.03, 1e-5, 8 * INTERVAL, 20 * INTERVAL
     earlier, later = np.where(is_busy, busy, still), np.where(is_busy, still, busy)
@@ -133,6 +139,23 @@ def never_doubt_families(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Shocks, "trust", property(lambda _: 1.0))
     patch.setattr(Shocks, "_shock_probability", lambda _, rows: np.ones(rows.size))
     patch.setattr(Shocks, "member_share", lambda _, items: np.ones(items.size))
+
+
+@given(seed=st.integers(0, 10**6))
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (families_that_mean_nothing, MOST_LOST),
+        (families_that_stop, MOST_LOST_WHEN_FAMILIES_STOP),
+        (rates_that_swap, 0.0),
+    ],
+)
+def test_no_such_world_loses_much(make: Callable[[int], World], most: float, seed: int) -> None:
+    assert make(seed).lost() < most
+
+
+def test_families_that_stop_cost_next_to_nothing_on_average() -> None:
+    assert np.mean([families_that_stop(seed).lost() for seed in range(8)]) < MOST_LOST
 
 
 @pytest.mark.parametrize("make", [families_that_mean_nothing, families_that_stop])
@@ -172,18 +195,24 @@ def reactive_freshness(policy: Policy, rng: np.random.Generator) -> float:
     return float(1.0 - stale / (ITEMS * days))
 
 
-def test_changes_right_after_each_poll_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No poll of these items gains anything, whatever the policy; the others must not pay much for it.
-
-    What protects them is that a poll is worth the freshness it brings, not the change it finds.
-    """
+def lost_to_reactions(seed: int) -> float:
+    """The freshness that adaptive is below uniform polling, each in a world that reacts to its own polls."""
     start = replace(PolicyInput.of(ITEMS, POLLS_PER_DAY * ITEMS), hour=None)
+    uniform, adaptive = (
+        reactive_freshness(policy, np.random.default_rng(seed))
+        for policy in (UniformPolicy(start), Adaptive(start))
+    )
+    return uniform - adaptive
 
-    def freshness(policy: Policy) -> float:
-        return reactive_freshness(policy, np.random.default_rng(5))
 
-    least = freshness(UniformPolicy(start)) - MOST_LOST_TO_REACTIONS
-    assert freshness(Adaptive(start)) > least
+@given(seed=st.integers(0, 10**6))
+def test_changes_right_after_each_poll_cost_little(seed: int) -> None:
+    """No poll of these items gains anything, whatever the policy; the others must not pay much for it."""
+    assert lost_to_reactions(seed) < MOST_LOST_TO_REACTIONS
+
+
+def test_what_limits_the_cost_of_reactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll is worth the freshness that it brings, not the change that it finds."""
 
     def chance_of_a_change(
         _: PollValue, posterior: Float64s, expected: Float64s, *_rate_and_chance: Float64s
@@ -191,7 +220,7 @@ def test_changes_right_after_each_poll_cost_little(monkeypatch: pytest.MonkeyPat
         return np.asarray(np.einsum("ij,ij->i", posterior, -np.expm1(-expected)))
 
     monkeypatch.setattr(PollValue, "mean", chance_of_a_change)
-    assert freshness(Adaptive(start)) < least - MOST_LOST_TO_REACTIONS
+    assert lost_to_reactions(5) > 2 * MOST_LOST_TO_REACTIONS
 
 
 def longest_wait(items: int = 60, mean_interval: float = 10.0) -> float:
