@@ -161,7 +161,8 @@ class Figures:
         thirds = " ".join(f"{points:+.2f}" for points in self.points_by_third)
         what = f"{name}: {own:.4f} of {uniform:.4f} to {oracle:.4f}, ± {self.error:.2f}, thirds {thirds}"
         what += f", uniform needs {self.uniform_needs():.2f} times the requests" if with_needs else ""
-        least = -round(self.most_lost(), 3) if judged else None
+        # One order has no standard error, so nothing can be said about the limit.
+        least = -round(self.most_lost(), 3) if judged and math.isfinite(self.error) else None
         return Row(what, gained, "captured", ratio=self.points, at_least=least)
 
 
