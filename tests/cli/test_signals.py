@@ -14,10 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.servers.signalled import COMMANDS, ENDLESS, Ended, Moment, World, moments, processes_of, world
+from tests.servers.signalled import (
+    COMMANDS,
+    ENDLESS,
+    Ended,
+    Moment,
+    World,
+    moments,
+    processes_of,
+    twice,
+    waits_for_delivery,
+    world,
+)
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import served
-from tests.waiting import until
+from tests.waiting import LIMIT_S, until
 
 from afresh.engine.app import open_engine
 
@@ -49,6 +60,17 @@ def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
         judge(ended_at(here, [*endless, *others]), seed)
 
 
+def test_a_second_signal_at_any_moment_ends_every_command_at_once(tmp_path: Path) -> None:
+    """The first signal never ends them: what they had under way is still there, and must be cleared up."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)
+    # The demo has the most to clear up, but only later.
+    endless = moments(chance, (*ENDLESS, "demo", "demo"), 1, 3.0)
+    others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 0.5)
+    with world(tmp_path, rows=20_000, pages=100) as here:
+        judge(ended_at(here, [twice(chance, moment) for moment in (*endless, *others)]), seed)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("command", COMMANDS)
@@ -58,13 +80,21 @@ def test_a_signal_at_very_many_moments(command: str, tmp_path: Path) -> None:
     with world(tmp_path) as here:
         # Commands that end by themselves take at least twice as long when six run beside each other.
         span_s = 8.0 if command == "demo" else 4.0 if command in ENDLESS else 2.0 * here.lasts_s(command)
-        judge(ended_at(here, moments(random.Random(seed), [command], each, span_s)), seed)
+        chance = random.Random(seed)
+        many = moments(chance, [command], each, span_s)
+        judge(
+            ended_at(
+                here, [moment if number % 4 else twice(chance, moment) for number, moment in enumerate(many)]
+            ),
+            seed,
+        )
 
 
 # What the guard is for: an exception that is lost, and a main thread that runs no Python code.
 PROGRAM = """\
-import hashlib, os, signal, sys, threading
+import hashlib, os, select, signal, sys, threading
 from pathlib import Path
+from afresh.cli import interruption
 from afresh.cli.interruption import INTERRUPTION
 from afresh.values.leftovers import LEFTOVERS
 
@@ -95,13 +125,40 @@ def swallowed_and_drained():
     with INTERRUPTION.stopping_by(asked.set):
         asked.wait(60)
 
+def hangs_in_the_end():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.raise_signal(signal.SIGINT)
+        threading.Event().wait()
+
+def hangs_when_asked():
+    with INTERRUPTION.stopping_by(lambda: None, 3600):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        threading.Event().wait()
+
 def in_c():
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 
-def twice_in_c():
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    in_c()
+def send_both():
+    os.kill(os.getpid(), signal.SIGTERM)
+    while not INTERRUPTION.number:
+        select.select([], [], [], 0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+def hangs_in_c():
+    threading.Thread(target=send_both).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+def hangs_in_c_while_held():
+    with INTERRUPTION.held_back():
+        hangs_in_c()
+
+def hangs_in_c_when_asked():
+    with INTERRUPTION.stopping_by(lambda: None, 3600):
+        hangs_in_c()
 
 def held():
     with INTERRUPTION.held_back():
@@ -141,7 +198,6 @@ INTERRUPTION.program(work)
         ("eaten", "SIGTERM", ""),
         ("swallowed", "SIGINT", ""),
         ("in_c", "SIGTERM", ""),
-        ("twice_in_c", "SIGTERM", ""),
         ("held", "SIGINT", "whole\n"),
         ("before_it_could_be_asked", "SIGTERM", ""),
     ],
@@ -149,7 +205,7 @@ INTERRUPTION.program(work)
 def test_no_signal_is_lost(case: str, name: str, out: str, tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, case],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT_S,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (
         128 + signal.Signals[name],
@@ -157,6 +213,22 @@ def test_no_signal_is_lost(case: str, name: str, out: str, tmp_path: Path) -> No
         f"afresh: stopped by {name}\n",
     )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "case", ["hangs_in_the_end", "hangs_when_asked", "hangs_in_c_while_held", "hangs_in_c_when_asked"]
+)
+def test_a_second_signal_ends_what_the_first_would_not_end_for_an_hour(case: str, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{PROGRAM.replace('INTERRUPTION.program(work)', '')}\n{PATIENT}", case],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (143, "", "afresh: stopped at once by SIGTERM\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+# The time to end in order takes so long that only the second signal can have ended the program.
+PATIENT = "interruption.IN_ORDER_S = 3600; INTERRUPTION.program(work)"
 
 
 @pytest.mark.parametrize("case", ["done", "swallowed_and_drained"])
@@ -172,7 +244,7 @@ def test_a_command_that_no_signal_ended_or_that_was_asked_to_stop_ends_with_0(
 def test_a_sigint_that_the_parent_ignored_is_heard() -> None:
     """A shell ignores it for jobs in the background, and what it starts inherits that."""
     line = f"trap '' INT; exec '{sys.executable}' -c '{IGNORED}'"
-    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert (ran.returncode, ran.stderr) == (130, "afresh: stopped by SIGINT\n")
 
 
@@ -221,20 +293,19 @@ def engine_at(
 
 def test_a_second_signal_ends_a_drain_at_once(tmp_path: Path) -> None:
     with engine_at(tmp_path, "/never") as (process, asked):
-        assert asked.wait(60)
+        assert asked.wait(LIMIT_S)
         process.send_signal(signal.SIGTERM)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(1.0)  # it waits for the answer
+        until(lambda: not waits_for_delivery(process.pid), "the first signal is delivered")
         process.send_signal(signal.SIGTERM)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, words.splitlines()[-1]) == (143, "afresh: stopped at once by SIGTERM")
 
 
 def test_a_drain_has_a_time_limit(tmp_path: Path) -> None:
     with engine_at(tmp_path, "/never", "[run]\ndrain_timeout = '0.3s'\n") as (process, asked):
-        assert asked.wait(60)
+        assert asked.wait(LIMIT_S)
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, words.splitlines()[-1]) == (130, "afresh: stopped at once by SIGINT")
 
 
@@ -244,7 +315,7 @@ def test_a_hook_that_hangs_ends_with_the_run_and_with_what_it_started(tmp_path: 
         until((tmp_path / "hooked").exists, "the hook is called")
         until(lambda: len(processes_of(tmp_path)) == 3, "the run, the shell and what the shell starts")
         process.send_signal(signal.SIGTERM)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words
         assert processes_of(tmp_path) == []
 
@@ -260,5 +331,5 @@ def test_a_hook_function_that_hangs_keeps_no_run_from_ending(keyword: str, tmp_p
     ):
         until((tmp_path / "hooked").exists, "the hook is called")
         process.send_signal(signal.SIGTERM)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, "stopped" in words.splitlines()[-1]) == (0, True), words

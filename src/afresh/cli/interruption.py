@@ -272,6 +272,7 @@ class Interruption:
                 until_s = clock.elapsed_s() + self._limit_s()
             if signals > 1 and not is_urgent:
                 until_s, is_urgent = clock.elapsed_s() + (_AT_ONCE_S if self._stops else 0.1), True
+                self._is_urgent = True  # the handler cannot set it while the main thread runs no Python code
 
     def _limit_s(self) -> float:
         stops = self._stops[-1:]
