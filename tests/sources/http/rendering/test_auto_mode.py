@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from tests.sources.http.rendering.test_rendering_fetcher import Rendering, with_browser
 from tests.sources.polling import lease_of, lease_with_copy
+from tests.waiting import until_async
 
 from afresh.sources.context import SourceContext
 from afresh.sources.http.rendering.modes import RenderModes
@@ -65,9 +65,8 @@ def test_every_request_of_a_rendering_uses_the_budget() -> None:
         found = await source.poll(lease)
         again = await source.poll(lease_with_copy(lease, found))
         assert found.requests + again.requests == len(given.site.paths()) == 4
-        async with asyncio.timeout(60):
-            while len(admitted) < 4:  # those beside the first of each page are paid afterwards
-                await asyncio.sleep(0)
+        # Those beside the first of each page are paid afterwards.
+        await until_async(lambda: len(admitted) >= 4, "every request is paid")
         assert len(admitted) == 4
 
     with_browser(visit, respect_robots=False)

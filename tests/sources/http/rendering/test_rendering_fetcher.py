@@ -19,6 +19,7 @@ from tests.servers.site import Answer, Seen, page
 from tests.sources.http.fake_names import FakeNames
 from tests.sources.http.rendering.app_site import AppSite
 from tests.sources.polling import lease_of, lease_with_copy, quick_settings
+from tests.waiting import until_async
 from tests.web.browser import CHROMIUM
 
 from afresh.sources.context import SourceContext
@@ -75,9 +76,7 @@ def with_browser(visit: Callable[[Rendering], Awaitable[None]], **changes: objec
 
 async def ended(processes: list[int]) -> None:
     """Wait until none of these processes runs."""
-    async with asyncio.timeout(60):
-        while any(map(program_of, processes)):
-            await asyncio.sleep(0.02)
+    await until_async(lambda: not any(map(program_of, processes)), "the processes end")
 
 
 def test_what_scripts_make_of_a_page_is_its_content() -> None:
@@ -316,8 +315,7 @@ def test_a_page_that_crashes_fails_at_once_and_the_next_is_rendered() -> None:
     async def visit(given: Rendering) -> None:
         site, source = given.site, given.source
         poll = asyncio.create_task(source.poll(lease_of(f"{site.url}/endless")))
-        while "/price.json" not in site.paths():
-            await asyncio.sleep(0.02)
+        await until_async(lambda: "/price.json" in site.paths(), "the page runs its script")
         for process in descendants(given.fetcher.host.process):
             with suppress(OSError):  # some other process of the browser that has ended meanwhile
                 if b"--type=renderer" in Path(f"/proc/{process}/cmdline").read_bytes():
