@@ -53,6 +53,13 @@ class VirtualTime:
             return runner.run(work)
 
 
+async def pass_time(seconds: float) -> None:
+    """Sleep in virtual time. Tests use it instead of ``asyncio.sleep``, which would wait for real on a real
+    loop; here that is an error."""
+    assert isinstance(asyncio.get_running_loop(), _VirtualLoop), "this loop waits for real"
+    await asyncio.sleep(seconds)
+
+
 class _JumpingSelector(selectors.DefaultSelector):
     """Instead of waiting for events it lets the time pass; none ever comes."""
 

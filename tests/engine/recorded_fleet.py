@@ -183,7 +183,7 @@ class RecordedFleet:
     def pause(self, worker: Worker, seconds: float) -> None:
         """Stop a worker for longer than its leases and claims last, and let it go on."""
         self.stop(worker)
-        Event().wait(seconds)
+        Event().wait(seconds)  # the disturbance itself: nothing has to happen within this time
         worker.running.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:

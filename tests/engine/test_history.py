@@ -2,6 +2,9 @@
 
 A small history runs with every change. The slow ones are 1,000 kills, on SQLite and PostgreSQL with one and
 three engines, and long mixtures of kills, pauses, cuts of the network and jumps of clocks.
+
+Disturbances last for fixed or random times by design: they make what is judged, and nothing waits for its
+result that way. A history must be in order whatever the moments were, on a slow machine too.
 """
 
 from __future__ import annotations

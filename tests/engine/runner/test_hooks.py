@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.living import engine_for
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen, page
-from tests.servers.threaded import served
+from tests.virtual_time import pass_time
 
+from afresh.engine.feed.hook_calls import HookCalls
 from afresh.engine.runner.hooks import Hooks
 from afresh.engine.threaded_store import ThreadedStore
 from afresh.sources.python.user_function import find_function
@@ -209,24 +208,30 @@ def test_every_change_of_a_run_is_told(tmp_path: Path) -> None:
             assert versions == sorted(versions)
 
 
-def test_a_run_that_ends_by_itself_waits_for_the_hook_under_way(tmp_path: Path) -> None:
-    called, served_all = threading.Event(), threading.Event()
+def test_a_run_that_ends_by_itself_waits_for_the_hook_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In virtual time: a function of the user would run in a thread, for which that time does not wait."""
+    called, served_all = asyncio.Event(), asyncio.Event()
 
     async def after_the_hook(_seen: Seen, answer: Answer) -> None:
-        await asyncio.to_thread(called.wait, 30)
+        await called.wait()
         await answer.send(b"2")
         served_all.set()
 
-    def slow(_: Change) -> None:
+    async def slow(_calls: HookCalls, _hook: object, change: Change, _tag: object) -> str:
         called.set()
-        served_all.wait(30)
-        threading.Event().wait(0.3)  # the run has nothing left to do meanwhile
+        await served_all.wait()
+        if change.content == b"1":
+            await pass_time(20.0)  # the run has nothing left to do meanwhile
+        TOLD.append(change)
+        return ""
 
-    WHILE_TOLD.append(slow)
+    monkeypatch.setattr(HookCalls, "tell_change", slow)
     routes = {"/robots.txt": page(b""), "/1": page(b"1"), "/2": after_the_hook}
     hook = "on_change = 'tests.engine.runner.test_hooks:told'"
-    with served(routes) as site, engine_for(tmp_path, source=hook) as engine:
-        engine.add([f"{site.url}/1", f"{site.url}/2"])
+    with VirtualSite(routes=routes) as site, site.engine(tmp_path, source=hook) as engine:
+        engine.add([f"{site.root}/1", f"{site.root}/2"])
         engine.run(once=True)
         assert engine.store.events.waiting() == 0
     assert sorted(change.content for change in TOLD) == [b"1", b"2"]
