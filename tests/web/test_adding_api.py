@@ -13,6 +13,7 @@ import pytest
 from tests.engine.living import engine_for
 from tests.servers.site import Answer, Seen, Site, page
 from tests.servers.threaded import served, sitemap
+from tests.waiting import LIMIT_S
 from tests.web.serving import TOKEN, Client, dashboard, engine_of
 
 from afresh.engine.engine import Engine
@@ -103,31 +104,50 @@ def test_private_addresses_are_refused_and_nothing_is_asked(tmp_path: Path, site
     assert site.seen == []
 
 
-def test_one_request_at_a_time_reads_documents_and_not_for_long(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reading, go_on = threading.Event(), threading.Event()
+class SlowDocument:
+    """A sitemap that is sent when the test says so."""
 
-    async def slow(_seen: Seen, answer: Answer) -> None:
-        reading.set()
-        while not go_on.is_set():
-            await asyncio.sleep(0.01)
-        await answer.send(sitemap(site.url, "docs/a"), Content_Type="application/xml")
+    def __init__(self, root: str) -> None:
+        self.url, self._root = f"{root}/slow.xml", root
+        self.reading, self.go_on = threading.Event(), threading.Event()
 
-    site.routes["/slow.xml"] = slow
-    asked = {"sitemaps": [f"{site.url}/slow.xml"], "source": "web"}
-    monkeypatch.setattr("afresh.web.adding_api.READING_S", 1.0)
+    async def answer(self, _seen: Seen, answer: Answer) -> None:
+        self.reading.set()
+        await asyncio.to_thread(self.go_on.wait, LIMIT_S)
+        await answer.send(sitemap(self._root, "docs/a"), Content_Type="application/xml")
+
+
+@pytest.fixture
+def slow(site: Site) -> Iterator[SlowDocument]:
+    found = SlowDocument(site.url)
+    site.routes["/slow.xml"] = found.answer
+    yield found
+    found.go_on.set()  # the site ends only when its answers have ended
+
+
+def test_one_request_at_a_time_reads_documents(web: Client, slow: SlowDocument) -> None:
+    asked = {"sitemaps": [slow.url], "source": "web"}
     found: list[dict[str, Any]] = []
     first = threading.Thread(target=lambda: found.append(post(web, "/api/v1/items/preview", **asked)))
     first.start()
-    assert reading.wait(60)
+    assert slow.reading.wait(LIMIT_S)
     answer = web.ask("POST", "/api/v1/items/preview", asked, token=TOKEN)
+    slow.go_on.set()
     first.join()
     assert (answer.status, answer.problem()) == (409, "documents are being read for another request")
-    late = {f"{site.url}/slow.xml": "not everything was read within 1 s"}
-    assert (found[0]["new"], found[0]["problems"]) == (0, late)
+    assert (found[0]["new"], found[0]["problems"]) == (1, {})
+
+
+def test_documents_are_not_read_for_long(
+    web: Client, slow: SlowDocument, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document is not sent before the request has given up, however short or long that takes."""
+    asked = {"sitemaps": [slow.url], "source": "web"}
+    monkeypatch.setattr("afresh.web.adding_api.READING_S", 0.2)
+    found = post(web, "/api/v1/items/preview", **asked)
+    assert (found["new"], found["problems"]) == (0, {slow.url: "not everything was read within 0.2 s"})
     # Added all the same: a run reads what took too long.
     assert post(web, "/api/v1/items", **asked)["new"] == 0
-    go_on.set()
+    slow.go_on.set()
     web.engine.run(once=True)
     assert keys(web.engine) == {f"{site.url}/docs/a"}
