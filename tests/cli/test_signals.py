@@ -64,8 +64,7 @@ def test_a_second_signal_at_any_moment_ends_every_command_at_once(tmp_path: Path
     """The first signal never ends them: what they had under way is still there, and must be cleared up."""
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
-    # The demo has the most to clear up, but only later.
-    endless = moments(chance, (*ENDLESS, "demo", "demo"), 1, 3.0)
+    endless = moments(chance, ENDLESS, 1, 3.0)
     others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 0.5)
     with world(tmp_path, rows=20_000, pages=100) as here:
         judge(ended_at(here, [twice(chance, moment) for moment in (*endless, *others)]), seed)

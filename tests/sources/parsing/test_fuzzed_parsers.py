@@ -18,10 +18,10 @@ from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudgetError, b
 from afresh.sources.parsing.parser_pool import ParserPool
 
 # The worst small inputs known take 0.2 s of a slow processor and 20 MB. C code does most of the work, and its
-# steps cannot be counted. A processor ten times slower still keeps to a fifth of this limit. What it guards
+# steps cannot be counted. A processor ten times slower still keeps to half of this limit. What it guards
 # against takes much longer on any: patterns that backtrack, and Python code that takes the square of the
 # size.
-MOST_S = 10.0
+MOST_S = 4.0
 MOST_MEMORY_KB = 150_000
 MOST_CHILD_MEMORY_KB = 400_000
 # With 0, empty inputs would be parsed in this process, and its own peak of memory would be judged.
