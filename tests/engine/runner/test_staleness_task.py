@@ -126,13 +126,19 @@ def test_a_longest_interval_is_kept_for_a_fresh_view(house: House) -> None:
 
 
 def test_seconds_that_were_not_used_have_a_reason(house: House) -> None:
+    """All views are fresh, so that there is nothing to do: in a run that is long enough for the machine to
+    begin, that is the main reason."""
     with house.engine(budget='seconds = "1800s/h"') as engine:
-        engine.run(for_s=1.5)
-        run = engine.status().run
-    assert run is not None
-    allowed_s = 0.5 * (run.time_s - run.started_s)
-    assert run.seconds + sum(run.unspent_seconds.values()) == pytest.approx(allowed_s, rel=0.2)
-    assert max(run.unspent_seconds, key=lambda reason: run.unspent_seconds[reason]) == "nothing"
+        engine.run(once=True)
+        for for_s in (1.0, 4.0, 16.0, 64.0):
+            engine.run(for_s=for_s)
+            run = engine.status().run
+            assert run is not None
+            allowed_s = 0.5 * (run.time_s - run.started_s)
+            assert run.seconds + sum(run.unspent_seconds.values()) == pytest.approx(allowed_s, rel=0.01)
+            if run.unspent_seconds.get("nothing", 0.0) > allowed_s / 2:
+                return
+    raise AssertionError(f"other reasons: {run.unspent_seconds}")
 
 
 def test_seconds_of_refreshing_are_paid_off(house: House) -> None:
