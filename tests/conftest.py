@@ -17,6 +17,7 @@ from tests import docstring_examples, leftovers
 from tests.cluster.ray_cluster import RayCluster, SharedRayCluster
 from tests.servers.postgres import PostgresServer, running_postgres, shared_postgres
 from tests.servers.quick_afresh import QuickAfresh, shared_quick_afresh
+from tests.stores.dropping import drop_schemas
 from tests.waiting_first import kept_together, waiting_first
 
 # Tests run side by side: threads of the linear algebra would only spin beside each other.
@@ -138,13 +139,18 @@ def own_postgres(one_own_postgres: PostgresServer) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(request: pytest.FixtureRequest) -> str:
-    """A PostgreSQL for the whole session: that of ``AFRESH_TEST_POSTGRES``, or one of our own."""
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A PostgreSQL for the whole session: that of ``AFRESH_TEST_POSTGRES``, or one of our own.
+
+    One that was given outlives the run: the schemas that tests made in it are dropped.
+    """
     given = os.environ.get("AFRESH_TEST_POSTGRES")
     if given:
-        return given
-    server: PostgresServer = request.getfixturevalue("postgres")
-    return server.url()
+        yield given
+        drop_schemas(given)
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        yield server.url()
 
 
 @pytest.fixture

@@ -38,9 +38,14 @@ class Backend:
         return self.make(folder, retention, self.server)
 
 
+NAMED: set[tuple[str, str]] = set()
+"""The server and the name of every schema that a test of this process named."""
+
+
 def schema_url(server: str, folder: Path) -> str:
     """A schema that belongs to a folder."""
     name = f"test_{blake2b(str(folder).encode(), digest_size=10).hexdigest()}"
+    NAMED.add((server, name))
     return f"{server}{'&' if '?' in server else '?'}schema={name}"
 
 
