@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.engine.test_external_polls import FixedClock
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -308,12 +309,12 @@ class _LendingSite(VirtualSite):
     async def _fetch_two(self) -> None:
         while len(self.lent) < 2:
             for lease in self.asked_engine.lending.lend(1, 30.0).leases:
-                await asyncio.sleep(max(lease.not_before_s - self.time.now_s(), 0.0))
+                await pass_time(max(lease.not_before_s - self.time.now_s(), 0.0))
                 content = await self.serve(urlsplit(lease.key).path, {})
                 row = Reported(lease.key, self.time.now_s(), content=content, lease=lease.token)
                 assert report(self.asked_engine, row).result == "recorded"
                 self.lent += (lease,)
-            await asyncio.sleep(0.02)
+            await pass_time(0.02)
 
 
 def test_beside_a_run_budget_and_delays_hold(tmp_path: Path) -> None:

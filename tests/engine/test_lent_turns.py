@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.engine import Engine
 from afresh.values.lease import Lease
@@ -39,10 +40,10 @@ class _SharedSite(VirtualSite):
             while True:
                 for lease in self.lender.lending.lend(self.wanted, 30.0, ahead_s=self.ahead_s).leases:
                     requests.create_task(self._fetch(lease))
-                await asyncio.sleep(EVERY_S)
+                await pass_time(EVERY_S)
 
     async def _fetch(self, lease: Lease) -> None:
-        await asyncio.sleep(max(lease.not_before_s - self.time.now_s(), 0.0))
+        await pass_time(max(lease.not_before_s - self.time.now_s(), 0.0))
         self.lent_s.append(lease.not_before_s)
         content = await VirtualSite.serve(self, urlsplit(lease.key).path, {})
         self.lender.lending.record(

@@ -13,6 +13,7 @@ from tests.engine.living import settings_for
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen, Site, page
 from tests.servers.threaded import served_by
+from tests.virtual_time import pass_time
 from tests.waiting import until
 
 from afresh.engine.app import make_engine
@@ -74,7 +75,7 @@ class StallingSite(VirtualSite):
     async def fetch(self, request: Request) -> Reply:
         if self.time.now_s() > self.stalls_s and urlsplit(request.url).path != "/p/0":
             self.paths.append(urlsplit(request.url).path)
-            await asyncio.sleep(60.0)
+            await pass_time(60.0)
             return Reply(trouble="timeout", problem="no answer within 60 s")
         return await super().fetch(request)
 

@@ -5,7 +5,6 @@ What the engine does over minutes is the same on every machine, and takes millis
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from tests.engine.changing_pages import ChangingPages
 from tests.engine.living import settings_for
 from tests.servers.site import Answer, Handler, Seen
-from tests.virtual_time import VirtualTime
+from tests.virtual_time import VirtualTime, pass_time
 
 from afresh.engine.app import make_engine
 from afresh.engine.engine import Engine
@@ -94,7 +93,7 @@ class VirtualSite(ChangingPages):
         begun_s, path = self.time.elapsed_s(), urlsplit(request.url).path
         self.paths.append(path)
         if self.down is not None:
-            await asyncio.sleep(0.001)
+            await pass_time(0.001)
             return self.down
         answer = _MemoryAnswer()
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -119,7 +118,7 @@ class _MemoryAnswer:
 
     async def send(self, body: bytes = b"", status: int = 200, **headers: Any) -> None:
         """A whole answer; header names with _ for -."""
-        await asyncio.sleep(0.001)
+        await pass_time(0.001)
         self.status, self.body = status, body
         self.headers = {name.replace("_", "-").lower(): value for name, value in headers.items()}
         self.headers["content-length"] = str(len(body))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psycopg
+from tests import waiting
 from tests.engine.run_through import run_through
 from tests.servers.postgres import PostgresServer
 
@@ -18,7 +18,6 @@ from afresh.engine.runner.run_context import StopSignal
 from afresh.engine.settings.parsing import parse_settings
 from afresh.values.items import Item
 
-PATIENCE_S = 120.0
 Script = Callable[["House"], Awaitable[None]]
 
 TABLES = """
@@ -126,10 +125,7 @@ class House:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something to become true; the engine goes on meanwhile."""
-    ends_s = time.monotonic() + PATIENCE_S
-    while not await asyncio.to_thread(condition):
-        assert time.monotonic() < ends_s, "waited in vain"
-        await asyncio.sleep(0.05)
+    await asyncio.to_thread(waiting.until, condition)
 
 
 async def _started(script: Awaitable[None]) -> None:

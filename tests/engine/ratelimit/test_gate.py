@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.virtual_time import VirtualTime
+from tests.virtual_time import VirtualTime, pass_time
 
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import Limits
@@ -28,7 +28,7 @@ class World:
     async def reserve(
         self, count: int, spacing_s: float, slack_s: float, late_s: float
     ) -> tuple[RequestWindow, float]:
-        await asyncio.sleep(self._rng.exponential(STORE_S))
+        await pass_time(self._rng.exponential(STORE_S))
         window, self._pace = self._pace.reserve(count, spacing_s, slack_s, self.time.now_s(), late_s)
         return window, self.time.elapsed_s() - self.time.now_s()
 
@@ -54,7 +54,7 @@ class World:
         while True:
             await gate.admit("")
             self.starts.append(self.time.elapsed_s())
-            await asyncio.sleep(max(delay_s, self._rng.exponential(ANSWER_S)))
+            await pass_time(max(delay_s, self._rng.exponential(ANSWER_S)))
 
 
 @cache
@@ -65,7 +65,7 @@ def per_second(workers: int, hosts: int, budget: float, delay_s: float) -> float
     async def work() -> None:
         gates = [Gate(world.time, Limits(requests=budget), world, world) for _ in range(workers)]
         polling = [asyncio.create_task(world.host(gates[host % workers], delay_s)) for host in range(hosts)]
-        await asyncio.sleep(SECONDS)
+        await pass_time(SECONDS)
         for each in polling:
             each.cancel()
         for gate in gates:

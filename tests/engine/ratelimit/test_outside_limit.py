@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from tests.engine.ratelimit.test_gate import World
+from tests.virtual_time import pass_time
 
 from afresh.engine.ratelimit.gate import Gate
 from afresh.engine.ratelimit.request_slots import Limits
@@ -37,7 +38,7 @@ def test_requests_start_only_when_the_limit_from_outside_allows_them() -> None:
         gate.outside = limit
         assert gate.wait_s() > 0
         polling = [asyncio.create_task(world.host(gate, 0.0)) for _ in range(4)]
-        await asyncio.sleep(10.0)
+        await pass_time(10.0)
         for each in polling:
             each.cancel()
         await gate.close()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.runner import background_load
 from afresh.engine.runner.engine_run import Run
@@ -35,7 +36,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, site: VirtualSite) -> list[int]:
     async def read_later(*given: object) -> Scheduler | None:
         full = await load_all_items(*given)  # type: ignore[arg-type]
         while len(site.requests) < FIRST:
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
         return full
 
     async def noted(*given: object) -> None:
@@ -77,7 +78,7 @@ def test_what_happens_meanwhile_is_followed_afterwards(
         async def work() -> Run:
             run = await engine.open_run()
             running = asyncio.create_task(run.run(for_s=3.0))
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
             await asyncio.to_thread(engine.add, [new])
             await asyncio.to_thread(engine.set, [old[-1]], ItemChange(status="paused"))
             await running

@@ -16,6 +16,7 @@ from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.hostile import hostile_routes
 from tests.servers.site import Site
+from tests.virtual_time import pass_time
 
 from afresh.engine.engine import Engine
 from afresh.engine.logs import LOGGER
@@ -98,7 +99,7 @@ def test_a_second_signal_ends_a_run_whose_store_stays_full(tmp_path: Path, said:
         stop = StopSignal()
         running = asyncio.create_task(run_through(engine, stop=stop))
         while not any("cannot be written" in words for words in said):
-            await asyncio.sleep(0.1)  # of virtual time
+            await pass_time(0.1)
         stop.request()
         stop.request()
         await running
@@ -124,7 +125,7 @@ def test_a_store_locked_by_another_process_is_waited_for(tmp_path: Path, said: l
     async def work(engine: Engine) -> Run:
         running = asyncio.create_task(run_through(engine, once=True))
         while not any("cannot be written" in words for words in said):
-            await asyncio.sleep(0.1)  # of virtual time
+            await pass_time(0.1)
         other.execute("COMMIT")
         return await running
 
@@ -238,7 +239,7 @@ def test_notices_that_wait_for_a_restart_keep_their_origin(tmp_path: Path) -> No
 def test_a_clock_set_back_is_noticed_and_lived_with(tmp_path: Path, said: list[str]) -> None:
     async def work(engine: Engine) -> int:
         running = asyncio.create_task(run_through(engine, for_s=3.0))
-        await asyncio.sleep(1.0)  # of virtual time
+        await pass_time(1.0)
         site.time.set_back_s = 3600.0
         return (await running).progress().polls
 
@@ -282,7 +283,7 @@ def test_what_another_engine_polled_a_moment_ago_is_not_polled_again(tmp_path: P
         await run_through(first, once=True)
         async with asyncio.timeout(60):
             while not (chosen := run.dispatcher.choose(1)):  # first its host is claimed
-                await asyncio.sleep(0.01)  # of virtual time
+                await pass_time(0.01)
         await run.dispatcher.launch(chosen)
         claiming.cancel()
         await run.close()

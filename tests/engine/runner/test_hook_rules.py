@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.engine.runner.test_hooks import FixedClock, changed
+from tests.waiting import until_async
 
 from afresh.engine.runner.hooks import Hooks
 from afresh.engine.settings.hook_rules import HookRules, SourceHook
@@ -29,6 +30,7 @@ TOLD: list[Any] = []
 FAIL: set[str] = set()
 RUNNING: list[str] = []
 MOST_AT_ONCE: list[int] = []
+WANTED: list[int] = []
 
 
 def told(given: Any) -> None:
@@ -43,7 +45,9 @@ async def counted(change: Change) -> None:
     """A hook that lets others run meanwhile."""
     RUNNING.append(change.item)
     MOST_AT_ONCE.append(len(RUNNING))
-    await asyncio.sleep(0.01)
+    await until_async(lambda: max(MOST_AT_ONCE) >= WANTED[-1], "enough calls run")
+    for _ in range(100):  # one call too many would be seen
+        await asyncio.sleep(0)
     RUNNING.remove(change.item)
     TOLD.append(change)
 
@@ -51,7 +55,7 @@ async def counted(change: Change) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_told() -> Iterator[None]:
     yield
-    for each in (TOLD, RUNNING, MOST_AT_ONCE):
+    for each in (TOLD, RUNNING, MOST_AT_ONCE, WANTED):
         each.clear()
     FAIL.clear()
 
@@ -182,6 +186,7 @@ def told_view(stale: Any) -> None:
 def test_one_call_at_a_time_unless_the_settings_allow_more(store: Store, at_once: int, most: int) -> None:
     change_all(store, "abcdef")
     change_all(store, "a", b"2", 1001.0)
+    WANTED.append(most)
     deliver(store, f"{HERE}:counted", [1009.0], at_once=at_once)
     assert max(MOST_AT_ONCE) == most
     if at_once == 1:

@@ -11,6 +11,7 @@ import pytest
 from tests.engine.living import settings_for
 from tests.engine.runner.test_hooks import FixedClock, changed
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.runner.hooks import Hooks, StaleView
 from afresh.engine.settings.item_views import ItemView, ItemViews
@@ -186,7 +187,7 @@ def test_a_reload_adds_and_removes_the_hooks_of_views(tmp_path: Path) -> None:
             async def steps() -> None:
                 for settings in (settings_for(), settings_for(more=table), settings_for()):
                     run.reload(settings)
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     counts.append(len(TOLD))
                 run.stop()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen
+from tests.virtual_time import pass_time
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.engine_run import Run
@@ -36,7 +37,7 @@ async def until(true: Callable[[], bool], what: str) -> None:
     for _ in range(400):
         if true():
             return
-        await asyncio.sleep(0.05)
+        await pass_time(0.05)
     raise AssertionError(f"waited in vain: {what}")
 
 

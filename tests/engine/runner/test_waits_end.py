@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.engine.run_through import run_through
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.engine import Engine
 from afresh.engine.runner.run_context import StopSignal
@@ -26,7 +27,7 @@ def ran_s(site: VirtualSite, engine: Engine, for_s: float = math.inf, stop_s: fl
         stop = StopSignal()
         running = asyncio.create_task(run_through(engine, for_s=for_s, stop=stop))
         if stop_s < math.inf:
-            await asyncio.sleep(stop_s)
+            await pass_time(stop_s)
             stop.request()
         await running
 
@@ -61,7 +62,7 @@ def test_the_slot_of_a_wait_that_ended_is_given_back(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_under_way_is_still_waited_for(tmp_path: Path) -> None:
     async def slow(_seen: Any, answer: Any) -> None:
-        await asyncio.sleep(20.0)  # of virtual time
+        await pass_time(20.0)
         await answer.send(b"there")
 
     with VirtualSite(routes={"/slow": slow}) as site, site.engine(tmp_path, budget="1/s") as engine:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.engine.living import settings_for
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.engine import Engine
 from afresh.engine.external_polls import Reported
@@ -80,7 +81,7 @@ def test_after_a_reload_a_run_polls_them_again(tmp_path: Path) -> None:
         async def work() -> float:
             run = await engine.open_run(stop=StopSignal())
             running = asyncio.create_task(run.run(for_s=20.0))
-            await asyncio.sleep(5.0)
+            await pass_time(5.0)
             rates = run.scheduler.policy.ranking.adaptive.rates()
             assert rates.min() > 0.1
             run.reload(settings_for(budget=BUDGET, source=WITHOUT_CLOCK))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.engine.living import settings_for
 from tests.engine.virtual_site import VirtualSite
+from tests.virtual_time import pass_time
 
 from afresh.engine.external_scheduler import ExternalScheduler
 from afresh.engine.runner.run_context import StopSignal
@@ -51,19 +52,19 @@ def test_a_reload_changes_the_weights_of_a_run_and_new_items_get_theirs(tmp_path
                     seen.append(run.scheduler.item_rows.weight.tolist())
 
                 async def steps() -> None:
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     heavy = view_of([site.url(0), site.url(1)], 5.0)
                     assert run.reload(settings_for(budget="4/s", more=heavy)) == []
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     weigh()
                     engine.add([site.url(0)])
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     weigh()
                     engine.set([site.url(1)], ItemChange(weight=2.0))
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     weigh()
                     run.reload(settings_for(budget="4/s"))
-                    await asyncio.sleep(2.0)
+                    await pass_time(2.0)
                     weigh()
                     stop.request()
 

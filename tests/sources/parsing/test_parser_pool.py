@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.sources.parsing.costly import crash, describe, hoard, print_much, refuse, spin
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, until_async
 
 from afresh.sources.parsing.parse_budget import SMALL_BYTES, ParseBudget, ParseBudgetError
 from afresh.sources.parsing.parser_pool import ParserPool
@@ -95,8 +95,7 @@ def test_leaving_ends_what_is_being_parsed() -> None:
         pool.join()
         before = set(LEFTOVERS.processes)
         work = asyncio.create_task(pool.parse(spin, LARGE))
-        while LEFTOVERS.processes == before:
-            await asyncio.sleep(0.001)
+        await until_async(lambda: LEFTOVERS.processes != before, "a process has started")
         [worker] = LEFTOVERS.processes - before
         pool.leave()
         with pytest.raises(ParseBudgetError):

@@ -14,6 +14,7 @@ from tests.engine.virtual_site import VirtualSite
 from tests.servers.site import Answer, Seen, page
 from tests.servers.threaded import sitemap
 from tests.slow_cases import with_slow_cases
+from tests.virtual_time import pass_time
 
 from afresh.engine.reporting.found_summary import read_summary
 from afresh.engine.runner.followed.found_pages import LINKS_AT_ONCE, add_found_pages
@@ -168,7 +169,7 @@ def test_other_polls_go_on_while_many_links_are_added(
     def slow(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
         async def call(store: ThreadedStore, work: object, *given: object, **named: object) -> object:
             if work is add_found_pages:
-                await asyncio.sleep(20.0)
+                await pass_time(20.0)
             return await method(store, work, *given, **named)
 
         return call
@@ -234,7 +235,7 @@ class _ScriptedPages:
         if not request.render:
             return shell
         async with self._turns:
-            await asyncio.sleep(0.5)
+            await pass_time(0.5)
             return replace(await self._plain.fetch(request), plain=shell, requests=3)
 
     async def close(self) -> None:
