@@ -196,16 +196,22 @@ def measure(name: str, make: Maker, count: int, results: Results) -> Figures:
     trials = [make(number) for number in range(count)]
     thirds = {}
     for policy in POLICIES:
-        found = []
-        for number, trial in enumerate(trials):
-            key = _key(trial, policy)
-            if key not in results.known:
-                results.keep(key, f"{name}, {policy}, order {number}", run_by_thirds(trial, policy))
-            found.append(results.known[key])
+        found = [
+            known_thirds(trial, policy, f"{name}, {policy}, order {number}", results)
+            for number, trial in enumerate(trials)
+        ]
         thirds[policy] = np.array(found)
     figures = Figures(thirds, trials[0])
     sys.stderr.write(f"{figures.row(name).name}\n")  # the table comes at the very end, after hours
     return figures
+
+
+def known_thirds(trial: Trial, policy: str, what: str, results: Results) -> list[float]:
+    """Take what is known of this run, or run it and keep its figures as those of ``what``."""
+    key = _key(trial, policy)
+    if key not in results.known:
+        results.keep(key, what, run_by_thirds(trial, policy))
+    return results.known[key]
 
 
 def run_by_thirds(trial: Trial, policy: str) -> list[float]:
