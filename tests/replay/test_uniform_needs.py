@@ -28,7 +28,7 @@ def a_history(items: int = 60) -> ChangeHistory:
 def polled(history: ChangeHistory, budget: float, begin: float, measure: str) -> float:
     """The mean of uniform polling over other random orders than those of the curve."""
     rng = np.random.default_rng(99)
-    every = [UniformPolling(history, order=rng.permutation(history.items)) for _ in range(20)]
+    every = [UniformPolling(history, order=rng.permutation(history.items)) for _ in range(16)]
     each = [scores_when_seen(history, polling.seen(budget), begin)[measure] for polling in every]
     return float(np.mean(each))
 
@@ -36,14 +36,14 @@ def polled(history: ChangeHistory, budget: float, begin: float, measure: str) ->
 @pytest.mark.parametrize("objective", ["freshness", "age"])
 def test_uniform_with_so_many_requests_is_as_fresh(objective: str) -> None:
     # With so many items the luck of the curve's eight orders is less than 1 % of the requests.
-    history, start = a_history(600), replace(PolicyInput.of(600, 120.0), objective=objective)
-    results = replay(history, ["oracle", "proportional", "uniform"], start, batch=60)
+    history, start = a_history(400), replace(PolicyInput.of(400, 80.0), objective=objective)
+    results = replay(history, ["oracle", "proportional", "uniform"], start, batch=40)
     oracle, proportional, uniform = add_uniform_needs(history, results, start, warm_up=1 / 3)
     assert uniform.after.uniform_needs == uniform.whole.uniform_needs == 1.0
     assert proportional.after.uniform_needs < 1.0 < 1.1 < oracle.after.uniform_needs
     for result in (oracle, proportional):
         for part, begin in ((result.whole, 0.0), (result.after, LENGTH / 3)):
-            budgets = [120.0 * part.uniform_needs * by for by in (0.99, 1.01)]
+            budgets = [80.0 * part.uniform_needs * by for by in (0.99, 1.01)]
             low, high = sorted(polled(history, budget, begin, objective) for budget in budgets)
             assert low < getattr(part.scores, objective) < high
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.policy.adaptive import shocks
@@ -141,6 +141,7 @@ def never_doubt_families(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Shocks, "member_share", lambda _, items: np.ones(items.size))
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(seed=st.integers(0, 10**6))
 @pytest.mark.parametrize(
     ("make", "most"),
