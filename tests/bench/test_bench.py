@@ -16,7 +16,7 @@ DEAR = (
     "estimate_file",
     "follow", "large",
     "package",
-    "plan_scale", "plan_stream", "rates_speed", "render", "replay", "replay_robust", "search", "signals",
+    "plan_scale", "plan_stream", "rates_speed", "render", "replay", "replay_rivals", "replay_robust", "search", "signals",
     "changes", "sql_bulk", "store",
     "store_postgres", "view_simulation", "views", "web",
 )  # fmt: skip
