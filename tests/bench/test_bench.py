@@ -15,8 +15,9 @@ DEAR = (
     "attacks", "beliefs", "calibration", "cluster", "constants", "crawl", "demo", "engine_scale",
     "estimate_file",
     "follow", "large",
-    "package", "plan_scale", "plan_stream", "rates_speed", "render", "replay", "replay_rivals", "replay_robust",
-    "search", "signals",
+    "package",
+    "plan_scale", "plan_stream", "rates_speed", "render",
+    "replay", "replay_rivals", "replay_robust", "search", "signals",
     "changes", "sql_bulk", "store",
     "store_postgres", "view_simulation", "views", "web",
 )  # fmt: skip
