@@ -12,7 +12,7 @@ from bench.rows import Row
 
 # Even their small sizes are dear, because they start servers, browsers or builds, or replay whole worlds.
 DEAR = (
-    "attacks", "beliefs", "calibration", "cluster", "constants", "crawl", "demo", "engine_scale",
+    "api", "attacks", "beliefs", "calibration", "cluster", "constants", "crawl", "demo", "engine_scale",
     "estimate_file",
     "follow", "large",
     "package",
@@ -54,6 +54,7 @@ def test_each_can_be_imported_and_says_what_it_measures(name: str) -> None:
     assert module.__doc__
 
 
+@pytest.mark.slow
 def test_links_are_followed_small(capsys: pytest.CaptureFixture[str]) -> None:
     """The case without a browser; with both it is one of the dear ones."""
     assert main(["follow", "--quick", "--case", "plain"]) == 0
