@@ -17,21 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
+from afresh.policy.registry import POLICIES as REGISTERED
 from bench.replay import BUDGETS, read_history
 from bench.replay_limit import poisson_world
 from bench.rows import Row
-from bench.trials import BATCHES, DAY, Results, Trial, in_random_orders, known_thirds, orders
+from bench.trials import BATCHES, DAY, POLICIES, Results, Trial, in_random_orders, known_thirds, orders
 
-RIVALS = (
-    "lambdacrawl",
-    "mirrorsync",
-    "sosse",
-    "stormcrawler",
-    "nutch",
-    "nutch-sync",
-    "posterior-interval",
-    "proportional",
-)
+RIVALS = [name for name in REGISTERED if name not in POLICIES]
 OBJECTIVES = ("freshness", "age", "lag")
 
 
@@ -50,7 +42,10 @@ def _row(name: str, trial: Trial, count: int, results: Results) -> Row:
     trials = [make(number) for number in range(count)]
 
     def after(policy: str) -> float:
-        each = [known_thirds(one, policy, f"{name}, {policy}", results)[1:] for one in trials]
+        each = [
+            known_thirds(one, policy, f"{name}, {policy}, order {number}", results)[1:]
+            for number, one in enumerate(trials)
+        ]
         return float(np.mean(each))
 
     uniform, is_freshness = after("uniform"), trial.objective == "freshness"

@@ -51,23 +51,25 @@ def judge(found: Sequence[Ended], seed: int) -> None:
     assert all(end.was_alive and end.was_ready for end in at_work), f"seed {seed}: one ended by itself"
 
 
+def one_of_each(chance: random.Random, *, others_s: float) -> list[Moment]:
+    """A moment in the life of each command; those that end by themselves live for about ``others_s``."""
+    others = [name for name in COMMANDS if name not in ENDLESS]
+    return [*moments(chance, ENDLESS, 1, 3.0), *moments(chance, others, 1, others_s)]
+
+
 def test_a_signal_at_any_moment_ends_every_command(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
-    endless = moments(chance, ENDLESS, 1, 3.0)
-    others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 1.0)
     with world(tmp_path, rows=20_000, pages=100) as here:
-        judge(ended_at(here, [*endless, *others]), seed)
+        judge(ended_at(here, one_of_each(chance, others_s=1.0)), seed)
 
 
 def test_a_second_signal_at_any_moment_ends_every_command_at_once(tmp_path: Path) -> None:
     """The first signal never ends them: what they had under way is still there, and must be cleared up."""
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
-    endless = moments(chance, ENDLESS, 1, 3.0)
-    others = moments(chance, [name for name in COMMANDS if name not in ENDLESS], 1, 0.5)
     with world(tmp_path, rows=20_000, pages=100) as here:
-        judge(ended_at(here, [twice(chance, moment) for moment in (*endless, *others)]), seed)
+        judge(ended_at(here, [twice(chance, moment) for moment in one_of_each(chance, others_s=0.5)]), seed)
 
 
 @pytest.mark.slow

@@ -147,9 +147,8 @@ class World:
         try:
             while moment.is_at_work and not _takes_signals(process.pid) and _lives_for(process, 0.01):
                 pass
-            if (
-                moment.again and moment.command == "demo"
-            ):  # it has the most to clear up, but not from its start
+            # The demo has the most to clear up, but not from its start.
+            if moment.again and moment.command == "demo":
                 until(lambda: any((folder / "tmp").iterdir()), "the demo has made its folder")
             was_alive, was_ready = _lives_for(process, moment.after_s), _takes_signals(process.pid)
             sent_s = time.monotonic()

@@ -103,9 +103,8 @@ def test_texts_that_difflib_compares_for_a_minute_take_a_moment(
             super().__init__(junk, a, b)
 
     monkeypatch.setattr(CountedLine, "looks", 0)
-    monkeypatch.setattr(
-        CountedLine, "most", 10 * (len(old) + len(new))
-    )  # 5 times as many, when this was written
+    # When this was written, each line was looked at five times.
+    monkeypatch.setattr(CountedLine, "most", 10 * (len(old) + len(new)))
     with monkeypatch.context() as patched:
         patched.setattr(line_diff, "SequenceMatcher", CountedMatcher)
         line_opcodes(old, new)
